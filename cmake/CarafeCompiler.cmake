@@ -1,0 +1,31 @@
+# Warnings, sanitizers, ccache, and the machine's vector instructions.
+option(CARAFE_NATIVE "Tune for the CPU of this machine" ON)
+
+add_library(carafe_flags INTERFACE)
+target_compile_options(carafe_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>)
+# The same bits whatever the optimiser does: no contraction of a*b+c behind our back in the reference kernels.
+target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+if(CARAFE_NATIVE)
+  target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+endif()
+
+if(CARAFE_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CARAFE_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
+  add_link_options(-fsanitize=${CARAFE_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The precompiled header of protobuf's messages needs the two sloppiness settings.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_program(LLD ld.lld)
+if(LLD AND NOT CARAFE_CUDA)
+  add_link_options(-fuse-ld=lld)
+endif()

@@ -1,0 +1,23 @@
+# Everything from the system; configuring never downloads. scripts/packages.sh knows the package of each.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Protobuf REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_package(ZLIB REQUIRED)
+
+# The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
+find_path(OPENBLAS_INCLUDE_DIR cblas.h
+  PATH_SUFFIXES openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp REQUIRED)
+find_library(OPENBLAS_LIBRARY openblas
+  PATH_SUFFIXES openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp REQUIRED)
+add_library(carafe_openblas INTERFACE)
+target_include_directories(carafe_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
+target_link_libraries(carafe_openblas INTERFACE ${OPENBLAS_LIBRARY})
+get_filename_component(OPENBLAS_DIR ${OPENBLAS_LIBRARY} DIRECTORY)
+target_link_options(carafe_openblas INTERFACE -Wl,-rpath,${OPENBLAS_DIR})
