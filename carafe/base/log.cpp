@@ -1,0 +1,95 @@
+#include "carafe/base/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "carafe/base/error.h"
+
+namespace carafe {
+namespace {
+
+// %L%m%d %H:%M:%S.%f %5t %s:%#] %v is byte for byte what glog 0.5 and older printed.
+constexpr char kPattern[] = "%L%m%d %H:%M:%S.%f %5t %s:%#] %v";
+
+struct Sinks {
+  std::mutex mutex;
+  std::shared_ptr<spdlog::sinks::sink> console;
+  std::shared_ptr<spdlog::sinks::sink> file;
+  bool to_stderr = true;
+};
+
+Sinks& AllSinks() {
+  static Sinks* const sinks = [] {  // never destroyed: threads may log until the very end
+    auto* s = new Sinks;
+    s->console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    s->console->set_pattern(kPattern);
+    return s;
+  }();
+  return *sinks;
+}
+
+std::atomic<LogLevel> least_level{LogLevel::kInfo};
+std::atomic<void (*)()> before_line{nullptr};
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    default:
+      return spdlog::level::err;
+  }
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel least) { least_level = least; }
+
+void SetBeforeLogLine(void (*hook)()) { before_line = hook; }
+
+void SetLogToStderr(bool on) {
+  std::lock_guard lock(AllSinks().mutex);
+  AllSinks().to_stderr = on;
+}
+
+void SetLogFile(const std::string& path) {
+  std::shared_ptr<spdlog::sinks::sink> file;
+  try {
+    file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+  } catch (const spdlog::spdlog_ex& error) {
+    throw DataError(path, -1, fmt::format("the log file cannot be opened ({})", error.what()),
+                    "check that the folder exists and can be written");
+  }
+  file->set_pattern(kPattern);
+  std::lock_guard lock(AllSinks().mutex);
+  AllSinks().file = file;
+}
+
+void LogLine(LogLevel level, const std::source_location& where, const std::string& text) {
+  if (level < least_level.load()) return;
+  const char* slash = std::strrchr(where.file_name(), '/');
+  const spdlog::source_loc source{slash ? slash + 1 : where.file_name(),
+                                  static_cast<int>(where.line()), where.function_name()};
+  const spdlog::details::log_msg message(source, "carafe", SpdlogLevel(level), text);
+  Sinks& sinks = AllSinks();
+  std::lock_guard lock(sinks.mutex);
+  if (sinks.to_stderr) {
+    if (auto* hook = before_line.load()) hook();
+    sinks.console->log(message);
+    sinks.console->flush();
+  }
+  if (sinks.file) {
+    sinks.file->log(message);
+    sinks.file->flush();
+  }
+}
+
+}  // namespace carafe
