@@ -1,0 +1,168 @@
+#include "carafe/proto/text.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+
+#include <optional>
+#include <regex>
+#include <vector>
+
+#include "carafe/base/file.h"
+#include "carafe/base/suggest.h"
+
+namespace carafe {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::TextFormat;
+
+// Keeps the first error; later ones only follow from it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text.empty()) return;
+    text = message;
+    at = {"", line + 1, column + 1};
+  }
+  void AddWarning(int, int, const std::string&) override {}
+  Location at;
+  std::string text;
+};
+
+std::vector<std::string> FieldNames(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  return names;
+}
+
+std::vector<std::string> ValueNames(const EnumDescriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.value_count(); ++i) names.push_back(type.value(i)->name());
+  return names;
+}
+
+// The 1-based column at which `word` starts in `line` of the text, at or before `column`: protobuf
+// reports the column after an unknown name.
+int ColumnOfWord(const std::string& text, int line, int column, const std::string& word) {
+  size_t begin = 0;
+  for (int i = 1; i < line && begin != std::string::npos; ++i) {
+    begin = text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (begin == std::string::npos) return column;
+  const std::string content = text.substr(begin, text.find('\n', begin) - begin);
+  const size_t found = content.rfind(word, static_cast<size_t>(column));
+  return found == std::string::npos ? column : static_cast<int>(found) + 1;
+}
+
+const Descriptor* MessageNamed(const Descriptor& root, const std::string& full_name) {
+  return root.file()->pool()->FindMessageTypeByName(full_name);
+}
+
+// Turns protobuf's sentence into ours, with a remedy.
+[[noreturn]] void ThrowParseError(const FirstError& error, const std::string& text,
+                                  const std::string& file, const Descriptor& root) {
+  Location at{file, error.at.line, error.at.column};
+  std::smatch match;
+  static const std::regex unknown_field(
+      R"re(Message type "([\w.]+)" has no field named "(\w+)"\.)re");
+  static const std::regex unknown_value(
+      R"re(Unknown enumeration value of "(\w+)" for field "(\w+)"\.)re");
+  static const std::regex missing(R"re(Message missing required fields: (.*))re");
+  if (std::regex_match(error.text, match, unknown_field)) {
+    const std::string word = match[2];
+    at.column = ColumnOfWord(text, at.line, at.column, word);
+    const Descriptor* type = MessageNamed(root, match[1]);
+    const std::string simple = type != nullptr ? type->name() : match[1].str();
+    throw ConfigError(at, fmt::format("{} has no field named \"{}\"", simple, word),
+                      type != nullptr ? DidYouMean(word, FieldNames(*type)) : "");
+  }
+  if (std::regex_match(error.text, match, unknown_value)) {
+    const std::string word = match[1], field_name = match[2];
+    at.column = ColumnOfWord(text, at.line, at.column, word);
+    std::string fix;
+    const auto* file_type = root.file();
+    for (int i = 0; i < file_type->message_type_count() && fix.empty(); ++i) {
+      const FieldDescriptor* field = file_type->message_type(i)->FindFieldByName(field_name);
+      if (field != nullptr && field->enum_type() != nullptr) {
+        fix = DidYouMean(word, ValueNames(*field->enum_type()));
+      }
+    }
+    throw ConfigError(at, fmt::format("\"{}\" is not a value of {}", word, field_name), fix);
+  }
+  if (std::regex_match(error.text, match, missing)) {
+    throw ConfigError({file}, fmt::format("required fields are missing: {}", match[1].str()),
+                      "add them");
+  }
+  throw ConfigError(at, error.text,
+                    "see the line in question; the syntax is protobuf's text format");
+}
+
+}  // namespace
+
+Place Place::Child(const std::string& field, int index) const {
+  Place child;
+  if (tree_ == nullptr) return child;
+  const FieldDescriptor* descriptor = type_->FindFieldByName(field);
+  if (descriptor == nullptr || descriptor->message_type() == nullptr) return child;
+  const Tree* nested = tree_->GetTreeForNested(descriptor, index);
+  if (nested == nullptr) return child;
+  child.document_ = document_;
+  child.tree_ = nested;
+  child.type_ = descriptor->message_type();
+  const auto at = tree_->GetLocation(descriptor, index);
+  child.start_ = {document_->file, at.line + 1, at.column + 1};
+  return child;
+}
+
+Location Place::Find(std::string_view path) const {
+  if (tree_ == nullptr) return start_;
+  Location best = start_;
+  if (best.file.empty()) best.file = document_->file;
+  if (path.empty()) return best;
+  const size_t dot = path.find('.');
+  std::string name(path.substr(0, dot));
+  std::optional<int> index;
+  if (const size_t bracket = name.find('['); bracket != std::string::npos) {
+    index = std::stoi(name.substr(bracket + 1));
+    name.resize(bracket);
+  }
+  const FieldDescriptor* field = type_->FindFieldByName(name);
+  if (field == nullptr) return best;
+  const int which = field->is_repeated() ? index.value_or(0) : -1;
+  const auto at = tree_->GetLocation(field, which);
+  if (at.line < 0) return best;
+  best = {document_->file, at.line + 1, at.column + 1};
+  if (dot == std::string_view::npos) return best;
+  const Place child = Child(name, which);
+  return child.tree_ == nullptr ? best : child.Find(path.substr(dot + 1));
+}
+
+Place ParseText(const std::string& text, const std::string& file,
+                google::protobuf::Message* message) {
+  auto document = std::make_shared<Place::Document>();
+  document->file = file;
+  FirstError error;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.WriteLocationsTo(&document->tree);
+  parser.SetRecursionLimit(100);
+  if (!parser.ParseFromString(text, message)) {
+    ThrowParseError(error, text, file, *message->GetDescriptor());
+  }
+  Place place;
+  place.tree_ = &document->tree;
+  place.type_ = message->GetDescriptor();
+  place.start_ = {file, 0, 0};
+  place.document_ = std::move(document);
+  return place;
+}
+
+Place ParseTextFile(const std::string& path, google::protobuf::Message* message) {
+  return ParseText(ReadFile(path), path, message);
+}
+
+}  // namespace carafe
