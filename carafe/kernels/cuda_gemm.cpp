@@ -1,0 +1,66 @@
+// Gemm through cuBLAS; CUDA builds only. One handle per thread and device stream.
+#include <cublas_v2.h>
+
+#include <climits>
+#include <map>
+#include <memory>
+
+#include "carafe/base/error.h"
+#include "carafe/kernels/gemm.h"
+
+namespace carafe {
+namespace {
+
+struct HandleDeleter {
+  void operator()(cublasContext* handle) const { cublasDestroy(handle); }
+};
+
+cublasHandle_t HandleFor(Stream& stream) {
+  thread_local std::map<void*, std::unique_ptr<cublasContext, HandleDeleter>> handles;
+  auto& handle = handles[stream.native()];
+  if (!handle) {
+    cublasHandle_t raw = nullptr;
+    Ensure(cublasCreate(&raw) == CUBLAS_STATUS_SUCCESS, "cuBLAS did not start");
+    handle.reset(raw);
+    Ensure(
+        cublasSetStream(raw, static_cast<cudaStream_t>(stream.native())) == CUBLAS_STATUS_SUCCESS,
+        "cuBLAS refused the stream");
+  }
+  return handle.get();
+}
+
+cublasOperation_t Blas(Op op) { return op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP_T; }
+
+cublasStatus_t ColumnMajor(cublasHandle_t h, Op a, Op b, int m, int n, int k, const float* alpha,
+                           const float* pa, int lda, const float* pb, int ldb, const float* beta,
+                           float* c, int ldc) {
+  return cublasSgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
+}
+
+cublasStatus_t ColumnMajor(cublasHandle_t h, Op a, Op b, int m, int n, int k, const double* alpha,
+                           const double* pa, int lda, const double* pb, int ldb, const double* beta,
+                           double* c, int ldc) {
+  return cublasDgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
+}
+
+}  // namespace
+
+// cuBLAS is column-major: C^T = op(B)^T op(A)^T.
+template <typename T>
+void CudaGemm(Stream& stream, Op a_op, Op b_op, int64_t m, int64_t n, int64_t k, T alpha,
+              const T* a, const T* b, T beta, T* c) {
+  Ensure(m <= INT_MAX && n <= INT_MAX && k <= INT_MAX, "a matrix is too large for cuBLAS");
+  const int lda = static_cast<int>(a_op == Op::kNone ? k : m);
+  const int ldb = static_cast<int>(b_op == Op::kNone ? n : k);
+  const cublasStatus_t status =
+      ColumnMajor(HandleFor(stream), b_op, a_op, static_cast<int>(n), static_cast<int>(m),
+                  static_cast<int>(k), &alpha, b, ldb, a, lda, &beta, c, static_cast<int>(n));
+  Ensure(status == CUBLAS_STATUS_SUCCESS, "cuBLAS failed in a matrix product");
+}
+
+template void CudaGemm<float>(Stream&, Op, Op, int64_t, int64_t, int64_t, float, const float*,
+                              const float*, float, float*);
+template void CudaGemm<double>(Stream&, Op, Op, int64_t, int64_t, int64_t, double, const double*,
+                               const double*, double, double*);
+
+}  // namespace carafe
