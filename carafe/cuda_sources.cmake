@@ -1,0 +1,10 @@
+# In a CUDA build the kernel files (kernels/ and the update rules) are compiled as CUDA, once, for CPU and GPU alike.
+file(GLOB kernel_sources CONFIGURE_DEPENDS kernels/*.cpp solvers/rules/*.cpp)
+list(FILTER kernel_sources EXCLUDE REGEX "_test\\.cpp$")
+list(FILTER kernel_sources EXCLUDE REGEX "/((no_)?cuda[a-z_]*|gemm)\\.cpp$")
+set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CUDA SKIP_PRECOMPILE_HEADERS ON)
+target_sources(carafe_plain PRIVATE core/cuda_device.cpp kernels/cuda_gemm.cpp)
+foreach(target carafe_plain carafe_typed carafe)
+  target_compile_definitions(${target} PRIVATE CARAFE_CUDA)
+  target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
+endforeach()

@@ -1,0 +1,78 @@
+// Y = X W^T + b, X being the bottom flattened from `axis` on. W is stored (num_output, K), or (K,
+// num_output) with `transpose`.
+//   bottom (d0, .., d[axis-1], K...)  ->  top (d0, .., d[axis-1], num_output)
+#include "carafe/kernels/gemm.h"
+#include "carafe/kernels/math.h"
+#include "carafe/layers/layer.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class InnerProduct final : public Layer<T> {
+ public:
+  explicit InnerProduct(const LayerSpec& spec)
+      : Layer<T>(spec), param_(spec.param().inner_product_param()) {
+    spec.Check(param_.num_output() > 0, "inner_product_param.num_output",
+               "num_output is 0 or missing", "give the number of outputs, e.g. num_output: 10");
+  }
+  Shapes InferShapes(const Shapes& bottom) const override {
+    return {bottom[0].First(Axis(bottom[0])).Append(param_.num_output())};
+  }
+  std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override {
+    const Dims d = DimsOf(bottom[0]);
+    const Shape weight = param_.transpose() ? Shape{d.inner, d.width} : Shape{d.width, d.inner};
+    std::vector<ParamDef> params = {{weight, param_.weight_filler()}};
+    if (param_.bias_term()) params.push_back({{d.width}, param_.bias_filler()});
+    return params;
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const Dims d = DimsOf(bottom[0]->shape());
+    T* y = top[0]->mutable_data(stream);
+    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width,
+            d.inner, 1, bottom[0]->data(stream), this->blob(kWeight).data(stream), 0, y);
+    if (param_.bias_term()) AddToRows(stream, d.rows, d.width, this->blob(kBias).data(stream), y);
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    Stream& stream = run.stream;
+    const Dims d = DimsOf(bottom[0]->shape());
+    const T* dy = top[0]->diff(stream);
+    const T* x = bottom[0]->data(stream);
+    if (this->param_propagate_down(kWeight)) {
+      T* dw = this->blob(kWeight).mutable_diff(stream);
+      if (param_.transpose()) {
+        Gemm<T>(stream, Op::kTrans, Op::kNone, d.inner, d.width, d.rows, 1, x, dy, 1, dw);
+      } else {
+        Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
+      }
+    }
+    if (param_.bias_term() && this->param_propagate_down(kBias)) {
+      AddColumnSums(stream, d.rows, d.width, dy, this->blob(kBias).mutable_diff(stream));
+    }
+    if (propagate_down[0]) {
+      Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
+              d.width, 1, dy, this->blob(kWeight).data(stream), 0, bottom[0]->mutable_diff(stream));
+    }
+  }
+
+ private:
+  enum { kWeight, kBias };
+  struct Dims {
+    int64_t rows, inner, width;
+  };
+  int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
+  Dims DimsOf(const Shape& x) const {
+    return {x.Count(0, Axis(x)), x.Count(Axis(x)), param_.num_output()};
+  }
+  const InnerProductParameter param_;
+};
+
+const RegisterLayer<InnerProduct> kRegistered{{.type = "InnerProduct",
+                                               .bottoms = {1, 1},
+                                               .tops = {1, 1},
+                                               .summary = "Fully connected: Y = X W^T + b."}};
+
+}  // namespace
+}  // namespace carafe

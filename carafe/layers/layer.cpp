@@ -1,0 +1,64 @@
+#include "carafe/layers/layer.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "carafe/base/suggest.h"
+
+namespace carafe {
+
+void LayerSpec::Fail(std::string_view path, const std::string& what, const std::string& fix) const {
+  throw ConfigError(place_.Find(path),
+                    fmt::format("layer \"{}\" ({}): {}", param_.name(), param_.type(), what), fix);
+}
+
+template <typename T>
+std::vector<ParamDef> Layer<T>::DeclareParams(const Shapes&) const {
+  return {};
+}
+
+template <typename T>
+void Layer<T>::Reshape(RunContext&, Blobs<T> bottom, Blobs<T> top) {
+  Shapes shapes;
+  for (const Blob<T>* blob : bottom) shapes.push_back(blob->shape());
+  const Shapes inferred = InferShapes(shapes);
+  for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(inferred[i]);
+}
+
+template <typename T>
+void Layer<T>::set_param_propagate_down(int i, bool value) {
+  if (param_propagate_down_.size() <= static_cast<size_t>(i)) {
+    param_propagate_down_.resize(static_cast<size_t>(i) + 1, true);
+  }
+  param_propagate_down_[static_cast<size_t>(i)] = value;
+}
+
+const LayerEntry& FindLayer(const LayerSpec& spec) {
+  const std::string& type = spec.param().type();
+  const LayerEntry* entry = LayerRegistry::Instance().Find(type);
+  if (entry == nullptr) {
+    const std::string what =
+        type.empty() ? "the layer has no type" : fmt::format("unknown layer type \"{}\"", type);
+    throw ConfigError(spec.place().Find("type"), fmt::format("layer \"{}\": {}", spec.name(), what),
+                      DidYouMean(type, LayerRegistry::Instance().Names()));
+  }
+  return *entry;
+}
+
+template <typename T>
+std::unique_ptr<Layer<T>> MakeLayer(const LayerSpec& spec) {
+  const LayerEntry& entry = FindLayer(spec);
+  if constexpr (std::is_same_v<T, float>) {
+    return entry.make_float(spec);
+  } else {
+    return entry.make_double(spec);
+  }
+}
+
+template class Layer<float>;
+template class Layer<double>;
+template std::unique_ptr<Layer<float>> MakeLayer<float>(const LayerSpec&);
+template std::unique_ptr<Layer<double>> MakeLayer<double>(const LayerSpec&);
+
+}  // namespace carafe
