@@ -15,6 +15,8 @@ struct Pass {
   uint64_t seed = 0;
   int64_t index = 0;   // n = iteration * iter_size + sub-pass; in TEST the number of the test batch
   int64_t stride = 1;  // how far the next pass of this replica lies; data layers read ahead by it
+  int64_t sample_offset =
+      0;  // the first record of TRAIN pass n is n * G + this: 0 but after a resume with another G
 };
 
 // This worker among all that train the same net.

@@ -39,11 +39,12 @@ struct ParamInfo {
 // What each rank says at the end of a step; the verdict is the sum over ranks, in the fixed tree.
 // Trivially copyable doubles only.
 struct StepVotes {
-  double loss = 0;      // to be divided by weight
-  double weight = 0;    // 1 per worker that has a loss
-  double stop = 0;      // > 0: someone was asked to stop
-  double snapshot = 0;  // > 0: someone was asked for a snapshot
-  double bad = 0;       // > 0: someone saw a NaN or an infinite loss
+  double loss = 0;       // to be divided by weight
+  double weight = 0;     // 1 per worker that has a loss
+  double stop = 0;       // > 0: someone was asked to stop
+  double terminate = 0;  // > 0: someone was told to stop with a snapshot (SIGTERM)
+  double snapshot = 0;   // > 0: someone was asked for a snapshot
+  double bad = 0;        // > 0: someone saw a NaN or an infinite loss
 };
 
 struct ExchangeStats {
