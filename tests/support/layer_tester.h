@@ -30,6 +30,9 @@ class LayerTester {
   LayerTester(const std::string& text, const Shapes& bottoms, const TesterOptions& options = {});
   LayerTester(const std::string& text, const Shape& bottom, const TesterOptions& options = {})
       : LayerTester(text, Shapes{bottom}, options) {}
+  LayerTester(const std::string& text, std::initializer_list<int64_t> bottom,
+              const TesterOptions& options = {})
+      : LayerTester(text, Shapes{Shape(bottom)}, options) {}
 
   LayerTester& SetBottom(const std::vector<T>& values, int index = 0);
   LayerTester& SetBottomShape(const Shape& shape, int index = 0);  // new Gaussian values, too
