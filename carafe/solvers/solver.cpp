@@ -88,7 +88,7 @@ RunContext Solver<T>::Context(int64_t pass, int64_t stride) {
           .pass = {.seed = options_.seed,
                    .index = pass,
                    .stride = stride,
-                   .sample_offset = sample_offset_},
+                   .origin = sample_offset_},
           .replica = options_.replica,
           .group = options_.replica.count > 1 ? group_ : nullptr,
           .trace = options_.trace};

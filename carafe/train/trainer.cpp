@@ -91,7 +91,7 @@ void Trainer<T>::FinishRun(TrainEnd end) {
     RunContext run{.stream = stream_,
                    .pass = {.seed = solver_->seed(),
                             .index = iteration * param.iter_size(),
-                            .sample_offset = solver_->sample_offset()},
+                            .origin = solver_->sample_offset()},
                    .replica = solver_->replica(),
                    .group = group_.size() > 1 ? &group_ : nullptr};
     double loss[] = {solver_->net().Forward(run)};
