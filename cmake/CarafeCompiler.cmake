@@ -14,6 +14,8 @@ if(CARAFE_NATIVE)
 endif()
 
 if(CARAFE_SANITIZE)
+  # g++ 12 takes the standard library's own moves for uninitialised reads once sanitizers rewrite them.
+  target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CARAFE_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
@@ -22,10 +24,12 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The precompiled header of protobuf's messages needs the two sloppiness settings.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  # The precompiled header of protobuf's messages needs the sloppiness; the base folder lets one clone use what another
+  # has compiled.
+  set(carafe_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${carafe_launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${carafe_launcher})
 endif()
 
 find_program(LLD ld.lld)
