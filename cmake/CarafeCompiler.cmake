@@ -6,6 +6,9 @@ target_compile_options(carafe_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>)
 # The same bits whatever the optimiser does: no contraction of a*b+c behind our back in the reference kernels.
 target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# Loops with comparisons and square roots vectorise only when nobody looks at errno or at FP exception flags; values stay.
+target_compile_options(carafe_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>)
 if(CARAFE_NATIVE)
   target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
 endif()

@@ -36,7 +36,8 @@ void FillGaussian(const FillerParameter& filler, const Shape& shape, const std::
   for (double& value : values) value = filler.mean() + filler.std() * random.NextGaussian();
   if (filler.sparse() < 0) return;
   // On average `sparse` of the shape(0) inputs of each output stay.
-  const double keep = filler.sparse() / static_cast<double>(std::max<int64_t>(shape.LegacyDim(0), 1));
+  const double keep =
+      filler.sparse() / static_cast<double>(std::max<int64_t>(shape.LegacyDim(0), 1));
   for (double& value : values) {
     if (random.NextUniform() >= keep) value = 0;
   }

@@ -1,0 +1,61 @@
+// TRAIN: y = x * mask / (1 - ratio), each mask bit 1 with probability 1 - ratio. TEST: y = x.
+// Row r (axis 0) of worker w draws as slot r * workers + w of the pass, so the mask does not depend
+// on how many workers share the batch.
+#include "carafe/kernels/activation.h"
+#include "carafe/layers/neuron.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class Dropout final : public NeuronLayer<T> {
+ public:
+  explicit Dropout(const LayerSpec& spec)
+      : NeuronLayer<T>(spec), ratio_(spec.param().dropout_param().dropout_ratio()) {
+    spec.Check(ratio_ >= 0 && ratio_ < 1, "dropout_param.dropout_ratio",
+               "dropout_ratio must be at least 0 and below 1",
+               "give the share of elements to drop, e.g. dropout_ratio: 0.5");
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const Shape& shape = bottom[0]->shape();
+    const T* x = bottom[0]->data(stream);
+    if (this->spec().phase() != TRAIN) {
+      stream.Copy(top[0]->mutable_data(stream), x, static_cast<size_t>(shape.Count()));
+      return;
+    }
+    const int64_t rows = shape.LegacyDim(0);
+    mask_.Reshape(shape);
+    uint8_t* mask = mask_.mutable_data(stream);
+    DrawMask(stream, DrawKey(run, *this), run.replica.Slot(0), run.replica.count, rows,
+             rows > 0 ? shape.Count() / rows : 0, ratio_, mask);
+    MultiplyMask<T>(stream, shape.Count(), Scale(), mask, x, top[0]->mutable_data(stream));
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    if (!propagate_down[0]) return;
+    Stream& stream = run.stream;
+    const int64_t n = bottom[0]->count();
+    const T* dy = top[0]->diff(stream);
+    T* dx = bottom[0]->mutable_diff(stream);
+    if (this->spec().phase() == TRAIN) {
+      MultiplyMask<T>(stream, n, Scale(), mask_.data(stream), dy, dx);
+    } else {
+      stream.Copy(dx, dy, static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  T Scale() const { return T(1) / (T(1) - static_cast<T>(ratio_)); }
+  const float ratio_;
+  Blob<uint8_t> mask_;
+};
+
+const RegisterLayer<Dropout> kRegistered{
+    {.type = "Dropout",
+     .bottoms = {1, 1},
+     .tops = {1, 1},
+     .summary = "Drops elements at random in TRAIN and scales up the rest."}};
+
+}  // namespace
+}  // namespace carafe

@@ -1,0 +1,169 @@
+#include "carafe/layers/spatial.h"
+
+#include <fmt/format.h>
+
+namespace carafe {
+namespace {
+
+using Repeated = google::protobuf::RepeatedField<uint32_t>;
+
+// One setting of all axes: `field` repeated, or its _h/_w form.
+struct Setting {
+  std::string field;
+  const Repeated& values;
+  bool has_h, has_w;
+  uint32_t h, w;
+};
+
+std::vector<int64_t> PerAxis(const LayerSpec& spec, const Setting& s, size_t axes,
+                             int64_t fallback) {
+  const std::string path = "convolution_param." + s.field;
+  const std::string stem = s.field == "kernel_size" ? "kernel" : s.field;
+  const size_t given = static_cast<size_t>(s.values.size());
+  if (s.has_h || s.has_w) {
+    const std::string named = "convolution_param." + stem + (s.has_h ? "_h" : "_w");
+    spec.Check(given == 0, named,
+               fmt::format("{} and {}_h/{}_w are both given", s.field, stem, stem),
+               fmt::format("keep one of the two forms"));
+    spec.Check(
+        axes == 2, named,
+        fmt::format("{}_h and {}_w need two spatial axes, the bottom has {}", stem, stem, axes),
+        fmt::format("give {} once per spatial axis instead", s.field));
+    return {s.h, s.w};
+  }
+  if (given == 0 && fallback >= 0) return std::vector<int64_t>(axes, fallback);
+  spec.Check(given > 0 || axes == 0, path, fmt::format("{} is missing", s.field),
+             fmt::format("give the size of the window, e.g. {}: 3", s.field));
+  spec.Check(
+      given == 1 || given == axes, path,
+      fmt::format("{} is given {} times, but the bottom has {} spatial axes", s.field, given, axes),
+      "give it once, or once per spatial axis");
+  std::vector<int64_t> result(axes);
+  for (size_t a = 0; a < axes; ++a) result[a] = s.values.Get(given == 1 ? 0 : static_cast<int>(a));
+  return result;
+}
+
+void CheckPositive(const LayerSpec& spec, const std::string& path, const std::string& name,
+                   int64_t value) {
+  spec.Check(value > 0, path, fmt::format("{} is 0", name),
+             fmt::format("use 1 or more for every axis (with _h, _w: give both)"));
+}
+
+}  // namespace
+
+Windows ConvolutionWindows(const LayerSpec& spec, const ConvolutionParameter& param,
+                           int spatial_axes) {
+  spec.Check(spatial_axes <= kMaxSpatialAxes, "convolution_param.axis",
+             fmt::format("the bottom has {} spatial axes", spatial_axes),
+             fmt::format("use at most {}, or a larger axis", kMaxSpatialAxes));
+  const size_t axes = static_cast<size_t>(spatial_axes);
+  const auto kernel = PerAxis(spec,
+                              {"kernel_size", param.kernel_size(), param.has_kernel_h(),
+                               param.has_kernel_w(), param.kernel_h(), param.kernel_w()},
+                              axes, -1);
+  const auto stride = PerAxis(spec,
+                              {"stride", param.stride(), param.has_stride_h(), param.has_stride_w(),
+                               param.stride_h(), param.stride_w()},
+                              axes, 1);
+  const auto pad = PerAxis(
+      spec,
+      {"pad", param.pad(), param.has_pad_h(), param.has_pad_w(), param.pad_h(), param.pad_w()},
+      axes, 0);
+  const auto dilation = PerAxis(spec, {"dilation", param.dilation(), false, false, 0, 0}, axes, 1);
+  Windows windows(axes);
+  for (size_t a = 0; a < axes; ++a) {
+    CheckPositive(spec, "convolution_param.kernel_size", "the kernel size", kernel[a]);
+    CheckPositive(spec, "convolution_param.stride", "the stride", stride[a]);
+    CheckPositive(spec, "convolution_param.dilation", "the dilation", dilation[a]);
+    windows[a] = {kernel[a], stride[a], pad[a], dilation[a]};
+  }
+  return windows;
+}
+
+int64_t ConvolvedSize(const LayerSpec& spec, const Window& window, int64_t size, int axis) {
+  const int64_t room = size + 2 * window.pad - window.extent();
+  spec.Check(room >= 0, "convolution_param.kernel_size",
+             fmt::format("the window ({} wide) is larger than axis {} of the bottom ({} with {} of "
+                         "padding on both sides)",
+                         window.extent(), axis, size, window.pad),
+             "use a smaller kernel or dilation, or a larger pad or input");
+  return room / window.stride + 1;
+}
+
+ColumnGeometry MakeGeometry(int64_t channels, std::span<const int64_t> in,
+                            std::span<const int64_t> out, const Windows& windows) {
+  ColumnGeometry g;
+  g.axes = static_cast<int>(windows.size());
+  g.channels = channels;
+  for (size_t a = 0; a < windows.size(); ++a) {
+    g.in[a] = in[a];
+    g.out[a] = out[a];
+    g.kernel[a] = windows[a].kernel;
+    g.stride[a] = windows[a].stride;
+    g.pad[a] = windows[a].pad;
+    g.dilation[a] = windows[a].dilation;
+  }
+  return g;
+}
+
+Windows PoolingWindows(const LayerSpec& spec, const PoolingParameter& param) {
+  const bool named = param.has_kernel_h() || param.has_kernel_w();
+  Windows windows(2);
+  if (param.global_pooling()) {
+    spec.Check(!param.has_kernel_size() && !named, "pooling_param.kernel_size",
+               "global_pooling takes the whole image, but a kernel size is given",
+               "leave the kernel size or global_pooling away");
+  } else {
+    spec.Check(param.has_kernel_size() || named, "pooling_param", "kernel_size is missing",
+               "give the size of the window, e.g. kernel_size: 2, or global_pooling: true");
+    spec.Check(!param.has_kernel_size() || !named, "pooling_param.kernel_size",
+               "kernel_size and kernel_h/kernel_w are both given", "keep one of the two forms");
+    windows[0].kernel = named ? param.kernel_h() : param.kernel_size();
+    windows[1].kernel = named ? param.kernel_w() : param.kernel_size();
+  }
+  const bool named_pad = param.has_pad_h() || param.has_pad_w();
+  spec.Check(!named_pad || !param.has_pad(), "pooling_param.pad",
+             "pad and pad_h/pad_w are both given", "keep one of the two forms");
+  windows[0].pad = named_pad ? param.pad_h() : param.pad();
+  windows[1].pad = named_pad ? param.pad_w() : param.pad();
+  const bool named_stride = param.has_stride_h() || param.has_stride_w();
+  spec.Check(!named_stride || !param.has_stride(), "pooling_param.stride",
+             "stride and stride_h/stride_w are both given", "keep one of the two forms");
+  windows[0].stride = named_stride ? param.stride_h() : param.stride();
+  windows[1].stride = named_stride ? param.stride_w() : param.stride();
+  for (const Window& window : windows) {
+    CheckPositive(spec, "pooling_param.kernel_size", "the kernel size", window.kernel);
+    CheckPositive(spec, "pooling_param.stride", "the stride", window.stride);
+    if (param.global_pooling()) {
+      spec.Check(window.pad == 0 && window.stride == 1, "pooling_param.global_pooling",
+                 "global_pooling has one window, but pad or stride is given",
+                 "leave pad and stride, or global_pooling, away");
+    } else {
+      spec.Check(window.pad < window.kernel, "pooling_param.pad",
+                 fmt::format("the padding ({}) is not smaller than the kernel ({})", window.pad,
+                             window.kernel),
+                 "use a smaller pad: windows would lie in the padding alone");
+    }
+    spec.Check(window.pad == 0 || param.pool() != PoolingParameter::STOCHASTIC, "pooling_param.pad",
+               "STOCHASTIC pooling takes no padding", "leave pad away, or use MAX or AVE");
+  }
+  return windows;
+}
+
+int64_t PooledSize(const LayerSpec& spec, const Window& window, int64_t size, bool round_up,
+                   bool clip, int axis) {
+  const int64_t room = size + 2 * window.pad - window.kernel;
+  int64_t steps = room / window.stride;  // rounded towards zero
+  if (round_up && room > 0 && room % window.stride != 0) ++steps;
+  if (!round_up && room < 0 && room % window.stride != 0) --steps;
+  int64_t count = steps + 1;
+  if (clip && (count - 1) * window.stride >= size + window.pad) --count;
+  spec.Check(count > 0, "pooling_param.kernel_size",
+             fmt::format("the kernel ({}) is larger than axis {} of the bottom ({} with {} of "
+                         "padding on both sides)",
+                         window.kernel, axis, size, window.pad),
+             "use a smaller kernel_size, or a larger pad or input");
+  return count;
+}
+
+}  // namespace carafe
