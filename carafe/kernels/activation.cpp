@@ -20,6 +20,46 @@ struct ReluBackwardOp {
   CARAFE_HD void operator()(int64_t i) const { dx[i] = x[i] > 0 ? dy[i] : slope * dy[i]; }
 };
 
+// One run of `inner` elements of a channel.
+template <typename T>
+struct PReluForwardOp {
+  int64_t channels, inner;
+  const T *slopes, *x;
+  T* y;
+  CARAFE_HD void operator()(int64_t run) const {
+    const T slope = slopes[run % channels];
+    for (int64_t i = run * inner; i < (run + 1) * inner; ++i) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+  }
+};
+template <typename T>
+struct PReluBackwardOp {
+  int64_t channels, inner;
+  const T *slopes, *x, *dy;
+  T* dx;
+  CARAFE_HD void operator()(int64_t run) const {
+    const T slope = slopes[run % channels];
+    for (int64_t i = run * inner; i < (run + 1) * inner; ++i) {
+      dx[i] = x[i] > 0 ? dy[i] : slope * dy[i];
+    }
+  }
+};
+template <typename T>
+struct PReluSlopeOp {  // one channel
+  int64_t outer, channels, inner;
+  const T *x, *dy;
+  T* ds;
+  CARAFE_HD void operator()(int64_t c) const {
+    T sum = 0;
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t first = (o * channels + c) * inner;
+      T part = 0;
+      for (int64_t i = first; i < first + inner; ++i) part += x[i] > 0 ? T(0) : x[i] * dy[i];
+      sum += part;
+    }
+    ds[c] += sum;
+  }
+};
+
 // Four elements of one row: one Philox block.
 struct DrawMaskOp {
   RandomKey key;
@@ -57,6 +97,23 @@ void ReluBackward(Stream& stream, int64_t n, T slope, const T* x, const T* dy, T
   ParallelFor(stream, n, ReluBackwardOp<T>{slope, x, dy, dx});
 }
 
+template <typename T>
+void PReluForward(Stream& stream, int64_t outer, int64_t channels, int64_t inner, const T* slopes,
+                  const T* x, T* y) {
+  ParallelFor(stream, outer * channels, PReluForwardOp<T>{channels, inner, slopes, x, y}, inner);
+}
+template <typename T>
+void PReluBackward(Stream& stream, int64_t outer, int64_t channels, int64_t inner, const T* slopes,
+                   const T* x, const T* dy, T* dx) {
+  ParallelFor(stream, outer * channels, PReluBackwardOp<T>{channels, inner, slopes, x, dy, dx},
+              inner);
+}
+template <typename T>
+void PReluAddSlopeGradient(Stream& stream, int64_t outer, int64_t channels, int64_t inner,
+                           const T* x, const T* dy, T* ds) {
+  ParallelFor(stream, channels, PReluSlopeOp<T>{outer, channels, inner, x, dy, ds}, outer * inner);
+}
+
 void DrawMask(Stream& stream, RandomKey key, int64_t slot_offset, int64_t slot_stride, int64_t rows,
               int64_t width, float ratio, uint8_t* mask) {
   const int64_t blocks = (width + 3) / 4;
@@ -69,9 +126,14 @@ void MultiplyMask(Stream& stream, int64_t n, T scale, const uint8_t* mask, const
   ParallelFor(stream, n, MultiplyMaskOp<T>{scale, mask, x, y});
 }
 
-#define CARAFE_INSTANTIATE(T)                                                 \
-  template void ReluForward<T>(Stream&, int64_t, T, const T*, T*);            \
-  template void ReluBackward<T>(Stream&, int64_t, T, const T*, const T*, T*); \
+#define CARAFE_INSTANTIATE(T)                                                                      \
+  template void PReluForward<T>(Stream&, int64_t, int64_t, int64_t, const T*, const T*, T*);       \
+  template void PReluBackward<T>(Stream&, int64_t, int64_t, int64_t, const T*, const T*, const T*, \
+                                 T*);                                                              \
+  template void PReluAddSlopeGradient<T>(Stream&, int64_t, int64_t, int64_t, const T*, const T*,   \
+                                         T*);                                                      \
+  template void ReluForward<T>(Stream&, int64_t, T, const T*, T*);                                 \
+  template void ReluBackward<T>(Stream&, int64_t, T, const T*, const T*, T*);                      \
   template void MultiplyMask<T>(Stream&, int64_t, T, const uint8_t*, const T*, T*);
 CARAFE_INSTANTIATE(float)
 CARAFE_INSTANTIATE(double)

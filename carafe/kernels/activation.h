@@ -16,6 +16,18 @@ void ReluForward(Stream& stream, int64_t n, T slope, const T* x, T* y);
 template <typename T>
 void ReluBackward(Stream& stream, int64_t n, T slope, const T* x, const T* dy, T* dx);
 
+// y = max(0, x) + slope_c min(0, x) for arrays (outer, channels, inner), each channel with a slope
+// of its own. dx may be dy. The slopes' gradients are added to ds.
+template <typename T>
+void PReluForward(Stream& stream, int64_t outer, int64_t channels, int64_t inner, const T* slopes,
+                  const T* x, T* y);
+template <typename T>
+void PReluBackward(Stream& stream, int64_t outer, int64_t channels, int64_t inner, const T* slopes,
+                   const T* x, const T* dy, T* dx);
+template <typename T>
+void PReluAddSlopeGradient(Stream& stream, int64_t outer, int64_t channels, int64_t inner,
+                           const T* x, const T* dy, T* ds);
+
 // One bit per element, rows x width: 1 with probability 1 - ratio. Row r is slot
 // r * slot_stride + slot_offset of the key, so that a worker draws for its rows what one worker
 // with the global batch draws for them.

@@ -1,0 +1,46 @@
+// One blob for several users: the tops share the bottom's data, and their gradients are added.
+#include "carafe/kernels/math.h"
+#include "carafe/layers/layer.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class Split final : public Layer<T> {
+ public:
+  using Layer<T>::Layer;
+  Shapes InferShapes(const Shapes& bottom) const override {
+    return Shapes(static_cast<size_t>(this->spec().param().top_size()), bottom[0]);
+  }
+  void Reshape(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Layer<T>::Reshape(run, bottom, top);
+    for (Blob<T>* blob : top) {
+      this->spec().Check(blob != bottom[0], "top", "Split cannot run in place",
+                         "give the tops other names than the bottom's");
+      blob->ShareData(*bottom[0]);
+    }
+  }
+  void Forward(RunContext&, Blobs<T>, Blobs<T>) override {}
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    if (!propagate_down[0]) return;
+    Stream& stream = run.stream;
+    const int64_t n = bottom[0]->count();
+    T* dx = bottom[0]->mutable_diff(stream);
+    if (top.size() == 1) {
+      stream.Copy(dx, top[0]->diff(stream), static_cast<size_t>(n));
+      return;
+    }
+    Add<T>(stream, n, top[0]->diff(stream), top[1]->diff(stream), dx);
+    for (size_t i = 2; i < top.size(); ++i) Axpy<T>(stream, n, 1, top[i]->diff(stream), dx);
+  }
+};
+
+const RegisterLayer<Split> kRegistered{
+    {.type = "Split",
+     .bottoms = {1, 1},
+     .tops = {1, Arity::kAny},
+     .summary = "Gives one blob to several layers; put in by the net where needed."}};
+
+}  // namespace
+}  // namespace carafe
