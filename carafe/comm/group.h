@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,9 +62,12 @@ class Group : public GroupSum {
   void Fail(const std::string& text) noexcept;
   // Throws CommError if some rank has failed; for loops without waits.
   void Check();
-  // Whether this rank is the one to print an error: rank 0, or the failing rank if rank 0 did not
-  // take note.
-  bool speaks() const { return speaks_; }
+  // Whether this rank is the one to print the error: rank 0, or who stands in for it (the failing
+  // rank if rank 0 did not take note, rank 1 if rank 0 is lost).
+  bool speaks() const;
+  // Asks the launcher to end all ranks at once, this process too: the last resort of a main() that
+  // has printed its error and must not leave hanging ranks behind.
+  void Abort(const std::string& message) noexcept;
 
   // Long work that the others wait for (a test, a snapshot): while it is announced, their waits do
   // not count the time. "" ends it.
@@ -72,13 +76,11 @@ class Group : public GroupSum {
   CommThread* thread() const { return thread_.get(); }  // null with one rank
 
  private:
-  void SetHosts(std::vector<std::string> hosts);
-
   std::unique_ptr<CommThread> thread_;
   int rank_ = 0;
   int local_rank_ = 0;
   int local_size_ = 1;
-  bool speaks_ = true;
+  uint64_t calls_ = 0;  // collectives so far: ranks that fall out of step notice it
   std::vector<std::string> hosts_;
 };
 

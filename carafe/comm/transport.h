@@ -33,6 +33,9 @@ class Transport {
   // Leaves the group in good order; every rank calls it, with no request open. A transport that is
   // destroyed without it is a rank that has died.
   virtual void Finish() = 0;
+  // Asks the launcher to end every rank at once, this one too: the last resort. Does nothing where
+  // there is no launcher.
+  virtual void Abort(const std::string& message) noexcept = 0;
 };
 
 }  // namespace carafe

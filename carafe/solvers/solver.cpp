@@ -88,7 +88,7 @@ RunContext Solver<T>::Context(int64_t pass, int64_t stride) {
           .pass = {.seed = options_.seed,
                    .index = pass,
                    .stride = stride,
-                   .sample_offset = sample_offset_},
+                   .origin = sample_offset_},
           .replica = options_.replica,
           .group = options_.replica.count > 1 ? group_ : nullptr,
           .trace = options_.trace};
@@ -232,6 +232,7 @@ void Solver<T>::ThrowStepAway() {
 template <typename T>
 double Solver<T>::TestForward(int test_net, int64_t batch, int64_t stride) {
   RunContext run = Context(batch, stride);
+  run.pass.origin = 0;  // tests always count from the first record
   return test_nets_[static_cast<size_t>(test_net)]->Forward(run);
 }
 

@@ -1,0 +1,341 @@
+#include "carafe/comm/comm_thread.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "carafe/base/error.h"
+#include "carafe/base/log.h"
+
+namespace carafe {
+namespace {
+
+constexpr int kYields = 20;               // turns without movement before the thread sleeps
+constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
+constexpr double kLongestSleep = 1e-3;
+constexpr double kControlInterval = 2e-3;  // between looks at the control messages
+
+double Now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+std::string RankOn(int rank, const std::string& host) {
+  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+}
+
+}  // namespace
+
+CommThread::CommThread(Factory factory, const CommTimeouts& timeouts) : timeouts_(timeouts) {
+  thread_ = std::thread([this, factory = std::move(factory)] { Run(factory); });
+  {
+    std::unique_lock lock(mutex_);
+    moved_.wait(lock, [this] { return started_; });
+  }
+  if (start_error_) {
+    thread_.join();
+    std::rethrow_exception(start_error_);
+  }
+}
+
+CommThread::~CommThread() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    work_.notify_all();
+  }
+  thread_.join();
+}
+
+// ---- The communication thread ----
+
+void CommThread::Run(const Factory& factory) {
+  std::exception_ptr error;
+  try {
+    transport_ = factory();
+    rank_ = transport_->rank();
+    size_ = transport_->size();
+    control_ = std::make_unique<Control>(*transport_, timeouts_);
+    PollControlFor(timeouts_.wait, [this] { return control_->complete() || control_->failure(); });
+    for (int r = 0; r < size_; ++r) hosts_.push_back(control_->host(r));
+    if (!control_->complete() && !control_->failure()) {
+      std::vector<int> missing;
+      for (int r = 0; r < size_; ++r)
+        if (hosts_[r].empty()) missing.push_back(r);
+      throw CommError(fmt::format("rank {} on {} waited {:.0f} s for {} to start", rank_,
+                                  hosts_[rank_], timeouts_.wait, Names(missing)),
+                      "look at the output of those ranks, and at the network between the hosts");
+    }
+    PublishFailure();
+  } catch (...) {
+    error = std::current_exception();
+    control_.reset();
+    transport_.reset();
+  }
+  {
+    std::lock_guard lock(mutex_);
+    start_error_ = error;
+    started_ = true;
+    ended_ = error != nullptr;
+    moved_.notify_all();
+  }
+  if (error) return;
+  Turns();
+  TakeLeave();
+  pollers_.clear();
+  control_.reset();
+  transport_.reset();
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  moved_.notify_all();
+}
+
+void CommThread::Turns() {
+  int idle_turns = 0;
+  while (true) {
+    bool moved = RunTasks();
+    try {
+      moved |= PollAll(Now());
+    } catch (const std::exception& error) {
+      if (!control_->failure()) control_->Poll(Now());  // a peer that fails may have said why
+      control_->Fail({rank_, false, error.what()});
+      moved = true;
+    }
+    PublishFailure();
+    std::unique_lock lock(mutex_);
+    if (moved) moved_.notify_all();
+    if (stop_ && tasks_.empty()) return;
+    lock.unlock();
+    idle_turns = moved ? 0 : idle_turns + 1;
+    if (!moved) Rest(idle_turns);
+  }
+}
+
+bool CommThread::RunTasks() {
+  std::vector<std::function<void(Transport&)>> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+  }
+  for (const auto& task : tasks) {
+    try {
+      task(*transport_);
+    } catch (const std::exception& error) {
+      control_->Fail({rank_, false, error.what()});
+    }
+  }
+  return !tasks.empty();
+}
+
+bool CommThread::PollAll(double now) {
+  bool moved = false;
+  if (wrecked_) return false;
+  if (now - last_control_ >= kControlInterval) {
+    last_control_ = now;
+    moved |= control_->Poll(now);
+    others_busy_.store(control_->AnyoneBusy(), std::memory_order_relaxed);
+  }
+  if (control_->failure()) return moved;
+  for (Poller* poller : pollers_) moved |= poller->Poll(*transport_);
+  return moved;
+}
+
+void CommThread::Rest(int idle_turns) {
+  if (idle_turns <= kYields) {
+    sched_yield();
+    return;
+  }
+  double sleep = kShortestSleep;
+  for (int i = kYields + 1; i < idle_turns && sleep < kLongestSleep; ++i) sleep *= 1.5;
+  std::unique_lock lock(mutex_);
+  work_.wait_for(lock, std::chrono::duration<double>(std::min(sleep, kLongestSleep)),
+                 [this] { return stop_ || !tasks_.empty(); });
+}
+
+void CommThread::PublishFailure() {
+  if (!control_->failure() || failed_.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  failure_ = control_->failure();
+  failed_.store(true, std::memory_order_release);
+  moved_.notify_all();
+}
+
+void CommThread::PollControlFor(double seconds, const std::function<bool()>& until) {
+  const double end = Now() + seconds;
+  double sleep = kShortestSleep;
+  while (!until() && Now() < end) {
+    if (control_->Poll(Now())) {
+      sleep = kShortestSleep;
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+    sleep = std::min(sleep * 1.5, kLongestSleep);
+  }
+}
+
+void CommThread::TakeLeave() {
+  if (wrecked_) return;
+  try {
+    if (!control_->failure()) {
+      control_->Leave();
+      PollControlFor(timeouts_.wait, [this] {
+        return control_->failure() || (control_->AllLeft() && control_->Settled());
+      });
+      if (!control_->failure() && control_->AllLeft() && control_->Settled()) transport_->Finish();
+    } else {
+      PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    }
+  } catch (const std::exception& error) {
+    LogWarning("taking leave of the other ranks: {}", error.what());
+  }
+}
+
+// ---- The compute thread ----
+
+void CommThread::Post(std::function<void(Transport&)> task) {
+  std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  work_.notify_one();
+}
+
+// Runs the task on the communication thread and waits for it, whatever state the group is in.
+void CommThread::RunThere(const std::function<void()>& task) noexcept {
+  bool done = false;
+  Post([&](Transport&) {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      LogWarning("on the communication thread: {}", error.what());
+    }
+    std::lock_guard lock(mutex_);
+    done = true;
+    moved_.notify_all();
+  });
+  std::unique_lock lock(mutex_);
+  moved_.wait(lock, [&] { return done; });
+}
+
+void CommThread::Attach(Poller* poller) {
+  Post([this, poller](Transport&) { pollers_.push_back(poller); });
+}
+
+void CommThread::Detach(Poller* poller) noexcept {
+  RunThere([&] {
+    std::erase(pollers_, poller);
+    if (poller->Idle() || wrecked_) return;
+    control_->Fail({rank_, false, "left the others in the middle of an exchange"});
+    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    wrecked_ = true;
+  });
+}
+
+void CommThread::Await(std::string_view what, const std::function<bool()>& done, Poller* poller) {
+  Check(what);
+  if (done()) return;
+  double waited = 0;
+  bool warned = false;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const double before = Now();
+    const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
+    if (moved_.wait_for(lock, std::chrono::milliseconds(100), ready)) break;
+    // A stopped process counts a second at most, and so does a peer's announced work: nothing.
+    if (!others_busy_.load(std::memory_order_relaxed)) waited += std::min(Now() - before, 1.0);
+    const bool late = waited >= timeouts_.wait;
+    if (!late && (warned || waited < timeouts_.warning)) continue;
+    lock.unlock();
+    std::string whom = "the others";
+    if (poller) RunThere([&] { whom = Names(poller->Awaited()); });
+    if (late) {
+      const std::string text = fmt::format(
+          "waited {:.1f} s for {}: {}\n  fix: look at what that rank does; raise "
+          "--comm_timeout if it is only slow",
+          waited, whom, what);
+      RunThere([&] {
+        control_->Fail({rank_, false, text});
+        PublishFailure();
+      });
+      Check(what);
+    }
+    LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, whom, what);
+    warned = true;
+    lock.lock();
+  }
+  lock.unlock();
+  Check(what);
+}
+
+std::string CommThread::Names(const std::vector<int>& ranks) const {
+  if (ranks.empty()) return "the others to take what was sent";
+  std::string names;
+  for (int r : ranks) names += (names.empty() ? "" : ", ") + RankOn(r, hosts_[r]);
+  return names;
+}
+
+void CommThread::Check(std::string_view what) {
+  if (failed_.load(std::memory_order_acquire)) ThrowFailure(what);
+}
+
+void CommThread::ThrowFailure(std::string_view what) {
+  bool first;
+  GroupFailure failure;
+  {
+    std::lock_guard lock(mutex_);
+    failure = *failure_;
+    first = !std::exchange(noted_, true);
+  }
+  if (first)
+    Post([this](Transport&) {
+      if (!wrecked_) control_->TakeNote();
+    });
+  const std::string who = RankOn(failure.rank, hosts_[failure.rank]);
+  if (failure.dead)
+    throw CommError(fmt::format("{} is lost: {}; awaited here: {}", who, failure.text, what),
+                    "look at the output and the system log of that host; then resume from the "
+                    "last snapshot");
+  throw CommError(fmt::format("{}: {}", who, failure.text), "");
+}
+
+void CommThread::Fail(const std::string& text) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    noted_ = true;
+  }
+  RunThere([&] {
+    if (wrecked_) return;
+    if (control_->failure()) {
+      PublishFailure();
+      control_->TakeNote();
+      return;
+    }
+    control_->Fail({rank_, false, text});
+    PublishFailure();
+    PollControlFor(timeouts_.farewell, [this] { return control_->AllNoted(); });
+  });
+}
+
+bool CommThread::Noted(int rank) {
+  bool noted = false;
+  RunThere([&] { noted = control_->Noted(rank); });
+  return noted;
+}
+
+void CommThread::Announce(const std::string& work) {
+  Post([this, work](Transport&) {
+    if (!wrecked_) control_->Announce(work);
+  });
+}
+
+std::optional<GroupFailure> CommThread::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void CommThread::Abort(const std::string& message) noexcept {
+  RunThere([&] { transport_->Abort(message); });
+}
+
+}  // namespace carafe
