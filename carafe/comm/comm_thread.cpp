@@ -72,8 +72,8 @@ void CommThread::Run(const Factory& factory) {
     PublishFailure();
   } catch (...) {
     error = std::current_exception();
+    transport_.reset();  // before the memory that it holds
     control_.reset();
-    transport_.reset();
   }
   {
     std::lock_guard lock(mutex_);
@@ -85,8 +85,8 @@ void CommThread::Run(const Factory& factory) {
   if (error) return;
   Turns();
   TakeLeave();
+  transport_.reset();  // before the memory that it holds
   control_.reset();
-  transport_.reset();
   retired_.clear();
   std::lock_guard lock(mutex_);
   ended_ = true;
@@ -115,14 +115,14 @@ void CommThread::Turns() {
 }
 
 bool CommThread::RunTasks() {
-  std::vector<std::function<void(Transport&)>> tasks;
+  std::vector<std::function<void()>> tasks;
   {
     std::lock_guard lock(mutex_);
     tasks.swap(tasks_);
   }
   for (const auto& task : tasks) {
     try {
-      task(*transport_);
+      task();
     } catch (const std::exception& error) {
       control_->Fail({rank_, false, error.what()});
     }
@@ -195,7 +195,7 @@ void CommThread::TakeLeave() {
 
 // ---- The compute thread ----
 
-void CommThread::Post(std::function<void(Transport&)> task) {
+void CommThread::Post(std::function<void()> task) {
   std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   work_.notify_one();
@@ -204,7 +204,7 @@ void CommThread::Post(std::function<void(Transport&)> task) {
 // Runs the task on the communication thread and waits for it, whatever state the group is in.
 void CommThread::RunThere(const std::function<void()>& task) noexcept {
   bool done = false;
-  Post([&](Transport&) {
+  Post([&] {
     try {
       task();
     } catch (const std::exception& error) {
@@ -219,7 +219,7 @@ void CommThread::RunThere(const std::function<void()>& task) noexcept {
 }
 
 void CommThread::Attach(Poller* poller) {
-  Post([this, poller](Transport&) { pollers_.push_back(poller); });
+  Post([this, poller] { pollers_.push_back(poller); });
 }
 
 void CommThread::Detach(Poller* poller) noexcept {
@@ -229,6 +229,7 @@ void CommThread::Detach(Poller* poller) noexcept {
     control_->Fail({rank_, false, "left the others in the middle of an exchange"});
     PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
     wrecked_ = true;
+    transport_.reset();
   });
 }
 
@@ -295,7 +296,7 @@ void CommThread::ThrowFailure(std::string_view what) {
     first = !std::exchange(noted_, true);
   }
   if (first)
-    Post([this](Transport&) {
+    Post([this] {
       if (!wrecked_) control_->TakeNote();
     });
   const std::string who = RankOn(failure.rank, hosts_[failure.rank]);
@@ -351,7 +352,7 @@ void CommThread::Spoken() noexcept {
 }
 
 void CommThread::Announce(const std::string& work) {
-  Post([this, work](Transport&) {
+  Post([this, work] {
     if (!wrecked_) control_->Announce(work);
   });
 }
@@ -362,7 +363,9 @@ std::optional<GroupFailure> CommThread::failure() const {
 }
 
 void CommThread::Abort(const std::string& message) noexcept {
-  RunThere([&] { transport_->Abort(message); });
+  RunThere([&] {
+    if (!wrecked_) transport_->Abort(message);
+  });
 }
 
 }  // namespace carafe
