@@ -82,6 +82,8 @@ class CommThread {
   void PollControlFor(double seconds, const std::function<bool()>& until);
   void PublishFailure();
   void RunThere(const std::function<void()>& task) noexcept;
+  void GiveUp(std::string_view what, double waited, int gone, Poller* poller);
+  std::string Awaited(Poller* poller);
   std::string Names(const std::vector<int>& ranks) const;
   [[noreturn]] void ThrowFailure(std::string_view what);
 
@@ -107,9 +109,11 @@ class CommThread {
   bool started_ = false;
   bool stop_ = false;
   bool ended_ = false;
+  int waiting_ = 0;     // in Await
   bool noted_ = false;  // this rank's compute thread knows of the failure
   std::atomic<bool> failed_{false};
   std::atomic<bool> others_busy_{false};
+  std::atomic<int> long_gone_{-1};  // see Control::LongGone
 
   std::thread thread_;  // last: starts when all the rest is there
 };

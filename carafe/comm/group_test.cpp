@@ -325,6 +325,18 @@ TEST(Group, ASilentRankIsNamed) {
                                  HasSubstr("no sign of life"), HasSubstr("step 9")));
 }
 
+TEST(Group, ARankThatHasEndedIsNotAwaitedForLong) {
+  const std::vector<std::string> errors =
+      Errors(3,
+             [](Group& group) {
+               if (group.rank() != 2) group.Barrier("the last test");
+             },
+             {.heartbeat = 0.02, .silence = 0.3, .wait = 100, .farewell = 0.5});
+  for (int r : {0, 1})
+    EXPECT_THAT(errors[r],
+                AllOf(HasSubstr("rank 2 on thread2 has ended"), HasSubstr("the last test")));
+}
+
 TEST(Group, RanksThatMakeDifferentCallsFindOut) {
   const std::vector<std::string> errors = Errors(2, [](Group& group) {
     if (group.rank() == 0) group.Barrier("one");

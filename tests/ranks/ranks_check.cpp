@@ -58,10 +58,12 @@ void OneStep(Exchange<float>& exchange, const Arena& arena, Stream& stream, doub
 void CheckSums(Group& group) {
   Stream stream;
   const std::vector<std::vector<int64_t>> cases = {
-      {}, {0}, {1}, {2, 3}, {500, 0, 25, 7, 20011, 1}, {2097152}, {33, 5000001, 10}};
+      {}, {0}, {1}, {2, 3}, {500, 0, 25, 7, 20011, 1}, {33, 10, 2097152}};
   for (const std::vector<int64_t>& counts : cases)
     for (size_t bucket_bytes : {size_t{1000}, size_t{4} << 20})
       for (bool overlap : {true, false}) {
+        const bool large = !counts.empty() && counts.back() > 1000000;
+        if (large && (bucket_bytes < 10000 || !overlap)) continue;
         Arena arena(counts);
         int updates = 0;
         const auto exchange = MakeExchange<float>("allreduce", {.group = group,
@@ -80,7 +82,7 @@ void CheckSums(Group& group) {
           exchange->Drain();
           int64_t wrong = 0;
           for (size_t i = 0; i < arena.memory.size(); ++i) {
-            const float sum = TreeByHand(0, group.size(), [&](int r) {
+            const float sum = TreeByHand<float>(0, group.size(), [&](int r) {
               return OrderSensitive<float>(r, step * 31 + static_cast<int64_t>(i));
             });
             wrong += arena.memory[i] != sum;
