@@ -11,7 +11,7 @@ class AbsVal final : public FunctionLayer<T> {
 };
 
 const RegisterLayer<AbsVal> kRegistered{
-    {.type = "AbsVal", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "|x|."}};
+    {.type = "AbsVal", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "|x|.", .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -10,8 +10,11 @@ class Bnll final : public FunctionLayer<T> {
   explicit Bnll(const LayerSpec& spec) : FunctionLayer<T>(spec, {Function::kBnll}) {}
 };
 
-const RegisterLayer<Bnll> kRegistered{
-    {.type = "BNLL", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "log(1 + e^x)."}};
+const RegisterLayer<Bnll> kRegistered{{.type = "BNLL",
+                                       .bottoms = {1, 1},
+                                       .tops = {1, 1},
+                                       .summary = "log(1 + e^x).",
+                                       .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

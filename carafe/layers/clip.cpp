@@ -18,8 +18,11 @@ class Clip final : public FunctionLayer<T> {
   }
 };
 
-const RegisterLayer<Clip> kRegistered{
-    {.type = "Clip", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "x limited to [min, max]."}};
+const RegisterLayer<Clip> kRegistered{{.type = "Clip",
+                                       .bottoms = {1, 1},
+                                       .tops = {1, 1},
+                                       .summary = "x limited to [min, max].",
+                                       .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -55,7 +55,8 @@ const RegisterLayer<Dropout> kRegistered{
     {.type = "Dropout",
      .bottoms = {1, 1},
      .tops = {1, 1},
-     .summary = "Drops elements at random in TRAIN and scales up the rest."}};
+     .summary = "Drops elements at random in TRAIN and scales up the rest.",
+     .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -15,7 +15,8 @@ class Elu final : public FunctionLayer<T> {
 const RegisterLayer<Elu> kRegistered{{.type = "ELU",
                                       .bottoms = {1, 1},
                                       .tops = {1, 1},
-                                      .summary = "x, or alpha (e^x - 1) for x < 0."}};
+                                      .summary = "x, or alpha (e^x - 1) for x < 0.",
+                                      .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

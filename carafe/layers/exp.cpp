@@ -24,8 +24,11 @@ class Exp final : public FunctionLayer<T> {
   }
 };
 
-const RegisterLayer<Exp> kRegistered{
-    {.type = "Exp", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "base^(shift + scale x)."}};
+const RegisterLayer<Exp> kRegistered{{.type = "Exp",
+                                      .bottoms = {1, 1},
+                                      .tops = {1, 1},
+                                      .summary = "base^(shift + scale x).",
+                                      .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

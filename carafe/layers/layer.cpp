@@ -46,9 +46,26 @@ const LayerEntry& FindLayer(const LayerSpec& spec) {
   return *entry;
 }
 
+namespace {
+
+void CheckNotInPlace(const LayerSpec& spec) {
+  const LayerParameter& param = spec.param();
+  for (int i = 0; i < param.top_size(); ++i) {
+    for (const std::string& bottom : param.bottom()) {
+      spec.Check(param.top(i) != bottom, fmt::format("top[{}]", i),
+                 fmt::format("{} cannot run in place, but \"{}\" is both bottom and top",
+                             param.type(), bottom),
+                 "give the top a name of its own");
+    }
+  }
+}
+
+}  // namespace
+
 template <typename T>
 std::unique_ptr<Layer<T>> MakeLayer(const LayerSpec& spec) {
   const LayerEntry& entry = FindLayer(spec);
+  if (!entry.info.in_place) CheckNotInPlace(spec);
   if constexpr (std::is_same_v<T, float>) {
     return entry.make_float(spec);
   } else {

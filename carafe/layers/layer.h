@@ -104,6 +104,7 @@ struct LayerInfo {
   bool is_loss = false;       // loss_weight 1 on top 0 by default; a missing top is made
   bool as_many_tops = false;  // exactly one top per bottom
   bool is_data = false;       // brings its own records; deals them over the workers
+  bool in_place = false;      // a top may be a bottom
 };
 
 struct LayerEntry {
@@ -125,6 +126,8 @@ struct RegisterLayer {
 
 // The registered entry of the spec's type; throws ConfigError with the nearest type names.
 const LayerEntry& FindLayer(const LayerSpec& spec);
+// Throws ConfigError for an unknown type, settings that cannot be right, and a layer that cannot
+// run in place but has a bottom and a top of the same name.
 template <typename T>
 std::unique_ptr<Layer<T>> MakeLayer(const LayerSpec& spec);
 

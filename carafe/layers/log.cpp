@@ -25,8 +25,11 @@ class Log final : public FunctionLayer<T> {
   }
 };
 
-const RegisterLayer<Log> kRegistered{
-    {.type = "Log", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "log_base(shift + scale x)."}};
+const RegisterLayer<Log> kRegistered{{.type = "Log",
+                                      .bottoms = {1, 1},
+                                      .tops = {1, 1},
+                                      .summary = "log_base(shift + scale x).",
+                                      .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -38,8 +38,6 @@ class Lrn final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();
-    this->spec().Check(bottom[0] != top[0], "top", "LRN cannot run in place",
-                       "give the top another name than the bottom's");
     const T* x = bottom[0]->data(stream);
     for (Blob<T>* blob : {&scale_, &work_, &sums_, &rows_}) blob->Reshape(shape);
     T* squares = work_.mutable_data(stream);

@@ -79,8 +79,12 @@ TEST(LRN, RefusesAnEvenWindowThreeAxesAndRunningInPlace) {
             "test.prototxt:2:2: error: layer \"test\" (LRN): local_size 4 is not odd\n"
             "  fix: the window needs a middle: use 3, 5, 7, ..");
   EXPECT_THROW(LayerTester<float>("type: \"LRN\"", {1, 1, 1}), ConfigError);
-  LayerTester<float> layer("type: \"LRN\"", {1, 1, 1, 1}, {.in_place = true});
-  EXPECT_THROW(layer.Forward(), ConfigError);
+  EXPECT_EQ(
+      ErrorText<ConfigError>([] {
+        LayerTester<float>("type: \"LRN\" bottom: \"a\"\ntop: \"a\"", {1, 1, 1, 1});
+      }),
+      "test.prototxt:2:1: error: layer \"test\" (LRN): LRN cannot run in place, but \"a\" is both "
+      "bottom and top\n  fix: give the top a name of its own");
 }
 
 }  // namespace

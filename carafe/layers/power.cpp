@@ -14,8 +14,11 @@ class Power final : public FunctionLayer<T> {
                           static_cast<T>(spec.param().power_param().shift())}) {}
 };
 
-const RegisterLayer<Power> kRegistered{
-    {.type = "Power", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "(shift + scale x)^power."}};
+const RegisterLayer<Power> kRegistered{{.type = "Power",
+                                        .bottoms = {1, 1},
+                                        .tops = {1, 1},
+                                        .summary = "(shift + scale x)^power.",
+                                        .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

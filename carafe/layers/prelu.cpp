@@ -68,7 +68,8 @@ class PRelu final : public Layer<T> {
 const RegisterLayer<PRelu> kRegistered{{.type = "PReLU",
                                         .bottoms = {1, 1},
                                         .tops = {1, 1},
-                                        .summary = "ReLU with learned slopes for x < 0."}};
+                                        .summary = "ReLU with learned slopes for x < 0.",
+                                        .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -28,7 +28,8 @@ class Relu final : public NeuronLayer<T> {
 const RegisterLayer<Relu> kRegistered{{.type = "ReLU",
                                        .bottoms = {1, 1},
                                        .tops = {1, 1},
-                                       .summary = "max(0, x), or a slope for x < 0."}};
+                                       .summary = "max(0, x), or a slope for x < 0.",
+                                       .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -10,8 +10,11 @@ class Sigmoid final : public FunctionLayer<T> {
   explicit Sigmoid(const LayerSpec& spec) : FunctionLayer<T>(spec, {Function::kSigmoid}) {}
 };
 
-const RegisterLayer<Sigmoid> kRegistered{
-    {.type = "Sigmoid", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "1 / (1 + e^-x)."}};
+const RegisterLayer<Sigmoid> kRegistered{{.type = "Sigmoid",
+                                          .bottoms = {1, 1},
+                                          .tops = {1, 1},
+                                          .summary = "1 / (1 + e^-x).",
+                                          .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

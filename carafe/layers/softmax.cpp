@@ -37,7 +37,8 @@ class Softmax final : public Layer<T> {
 const RegisterLayer<Softmax> kRegistered{{.type = "Softmax",
                                           .bottoms = {1, 1},
                                           .tops = {1, 1},
-                                          .summary = "Scores to probabilities along an axis."}};
+                                          .summary = "Scores to probabilities along an axis.",
+                                          .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -14,11 +14,7 @@ class Split final : public Layer<T> {
   }
   void Reshape(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Layer<T>::Reshape(run, bottom, top);
-    for (Blob<T>* blob : top) {
-      this->spec().Check(blob != bottom[0], "top", "Split cannot run in place",
-                         "give the tops other names than the bottom's");
-      blob->ShareData(*bottom[0]);
-    }
+    for (Blob<T>* blob : top) blob->ShareData(*bottom[0]);
   }
   void Forward(RunContext&, Blobs<T>, Blobs<T>) override {}
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,

@@ -12,8 +12,11 @@ class Swish final : public FunctionLayer<T> {
                          {Function::kSwish, static_cast<T>(spec.param().swish_param().beta())}) {}
 };
 
-const RegisterLayer<Swish> kRegistered{
-    {.type = "Swish", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "x sigmoid(beta x)."}};
+const RegisterLayer<Swish> kRegistered{{.type = "Swish",
+                                        .bottoms = {1, 1},
+                                        .tops = {1, 1},
+                                        .summary = "x sigmoid(beta x).",
+                                        .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

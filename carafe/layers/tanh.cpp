@@ -10,8 +10,11 @@ class Tanh final : public FunctionLayer<T> {
   explicit Tanh(const LayerSpec& spec) : FunctionLayer<T>(spec, {Function::kTanh}) {}
 };
 
-const RegisterLayer<Tanh> kRegistered{
-    {.type = "TanH", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "Hyperbolic tangent."}};
+const RegisterLayer<Tanh> kRegistered{{.type = "TanH",
+                                       .bottoms = {1, 1},
+                                       .tops = {1, 1},
+                                       .summary = "Hyperbolic tangent.",
+                                       .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

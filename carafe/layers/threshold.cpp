@@ -19,7 +19,8 @@ class Threshold final : public FunctionLayer<T> {
 const RegisterLayer<Threshold> kRegistered{{.type = "Threshold",
                                             .bottoms = {1, 1},
                                             .tops = {1, 1},
-                                            .summary = "1 where x is above a threshold, else 0."}};
+                                            .summary = "1 where x is above a threshold, else 0.",
+                                            .in_place = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -35,14 +35,26 @@ void CheckArities(const LayerSpec& spec, const LayerInfo& info) {
              "give one top per bottom");
 }
 
+// Forms of a net that would be misread: they must not pass in silence.
+void CheckForm(const NetSpec& spec) {
+  const NetParameter& param = spec.param;
+  const auto check = [&](bool condition, const char* path, const char* what, const char* fix) {
+    if (!condition) throw ConfigError(spec.place.Find(path), what, fix);
+  };
+  check(param.layers_size() == 0 || param.layer_size() == 0, "layers",
+        "old `layers` and new `layer` entries are mixed", "write all of them as `layer { ... }`");
+  check(param.layers_size() == 0, "layers", "this version does not read the old form `layers`",
+        "convert the file with upgrade_net_proto_text of Caffe");
+  check(param.input_size() == 0, "input", "this version does not read the old form `input`",
+        "write a layer { type: \"Input\" input_param { shape { dim: ... } } } instead");
+  check(param.layer_size() > 0, "", "the net has no layers", "add `layer { ... }` entries");
+}
+
 }  // namespace
 
 template <typename T>
 Net<T>::Net(const NetSpec& spec, const NetState& state) : name_(spec.param.name()), state_(state) {
-  if (spec.param.layer_size() == 0) {
-    throw ConfigError(spec.place.Find(""), "the net has no layers",
-                      "add `layer { ... }` entries; old files with `layers` need an upgrade first");
-  }
+  CheckForm(spec);
   for (const LayerText& layer : InsertSplits(FilterLayers(spec.Layers(), state))) AddLayer(layer);
   FindBackwardNeed();
   if (spec.param.force_backward()) ForceBackward();

@@ -1,6 +1,7 @@
 // Split insertion: see net_spec.h.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -39,11 +40,19 @@ Uses FindUses(const std::vector<LayerText>& layers) {
       if (found == latest.end()) {
         std::vector<std::string> names;
         for (const auto& [name, top] : latest) names.push_back(name);
+        std::string fix =
+            names.empty() ? "put a data or Input layer first" : DidYouMean(param.bottom(j), names);
+        const auto later =
+            std::ranges::find_if(layers.begin() + i, layers.end(), [&](const LayerText& other) {
+              return std::ranges::find(other.param.top(), param.bottom(j)) !=
+                     other.param.top().end();
+            });
+        if (later != layers.end()) {
+          fix = fmt::format("layer \"{}\" produces it: put that one before", later->param.name());
+        }
         LayerSpec(param, TRAIN, layers[static_cast<size_t>(i)].place)
             .Fail(fmt::format("bottom[{}]", j),
-                  fmt::format("no earlier layer produces the bottom \"{}\"", param.bottom(j)),
-                  names.empty() ? "put a data or Input layer first"
-                                : DidYouMean(param.bottom(j), names));
+                  fmt::format("no earlier layer produces the bottom \"{}\"", param.bottom(j)), fix);
       }
       uses.producer[{i, j}] = found->second;
       ++uses.count[found->second];

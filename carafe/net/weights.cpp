@@ -43,6 +43,8 @@ void CopyLayer(Stream& stream, const LayerParameter& source, const std::string& 
   for (int i = 0; i < source.blobs_size(); ++i) {
     Blob<T>& blob = layer.blob(i);
     const std::string what = fmt::format("layer \"{}\", parameter {}", layer.name(), i);
+    // First: it refuses shapes that cannot be.
+    const std::vector<double> values = BlobProtoValues(source.blobs(i), file, what);
     if (!ShapesFit(source.blobs(i), blob.shape())) {
       throw DataError(
           file, -1,
@@ -50,7 +52,6 @@ void CopyLayer(Stream& stream, const LayerParameter& source, const std::string& 
                       BlobProtoShape(source.blobs(i)).ToString(), blob.shape().ToString()),
           "rename the layer in the net to train it from the start");
     }
-    const std::vector<double> values = BlobProtoValues(source.blobs(i), file, what);
     blob.SetData(stream, std::vector<T>(values.begin(), values.end()));
   }
 }
@@ -142,6 +143,10 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
 
 NetParameter ReadNetBinary(const std::string& path) {
   const std::string content = ReadFile(path);
+  if (content.starts_with("\x89HDF\r\n")) {
+    throw DataError(path, -1, "this version does not read weights in HDF5",
+                    "save them as a binaryproto .caffemodel");
+  }
   google::protobuf::io::ArrayInputStream raw(
       content.data(), static_cast<int>(std::min<size_t>(content.size(), INT_MAX)));
   google::protobuf::io::CodedInputStream coded(&raw);
@@ -152,6 +157,10 @@ NetParameter ReadNetBinary(const std::string& path) {
     throw DataError(path, -1,
                     fmt::format("this is not a whole .caffemodel ({} bytes)", content.size()),
                     "the file is truncated or of another kind; fetch or write it again");
+  }
+  if (net.layers_size() > 0) {
+    throw DataError(path, -1, "this version does not read weights in the old form `layers`",
+                    "convert the file with upgrade_net_proto_binary of Caffe");
   }
   return net;
 }

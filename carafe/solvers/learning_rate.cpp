@@ -43,7 +43,8 @@ double LearningRate::PolicyRate(int64_t iteration) {
   const double base = param_.base_lr(), gamma = param_.gamma(), power = param_.power();
   const double iter = static_cast<double>(iteration);
   if (policy == "step") {
-    return base * std::pow(gamma, static_cast<double>(iteration / param_.stepsize()));
+    current_step_ = static_cast<int>(iteration / param_.stepsize());  // snapshots hold it
+    return base * std::pow(gamma, current_step_);
   }
   if (policy == "exp") return base * std::pow(gamma, iter);
   if (policy == "inv") return base * std::pow(1 + gamma * iter, -power);

@@ -10,8 +10,8 @@
 
 namespace carafe {
 
-// Stateful only for `multistep`, whose step advances by at most one per call, as in Caffe (it is
-// stored in snapshots).
+// Stateful only for `multistep`, whose step advances by at most one per call, as in Caffe.
+// Snapshots hold it, and that of `step`.
 class LearningRate {
  public:
   // Throws ConfigError for an unknown policy (with the nearest names) or settings that it lacks.

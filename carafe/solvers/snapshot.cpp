@@ -82,13 +82,7 @@ template <typename T>
 std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>& solver) {
   const SolverState state = ReadState(state_path);
   const std::string weights = FindWeights(state, state_path);
-  CopyWeights(solver.stream(), ReadNetBinary(weights), weights, solver.net());
-  if (state.carafe().has_weights_hash() &&
-      state.carafe().weights_hash() != WeightsHash(solver.stream(), solver.net())) {
-    throw DataError(weights, -1,
-                    fmt::format("these are not the weights that {} was written with", state_path),
-                    "use the .caffemodel of the same snapshot, or --weights to start from it");
-  }
+  // All that can be refused without the weights comes first: a refused file changes nothing.
   std::vector<Blob<T>>& history = solver.history();
   if (state.history_size() != static_cast<int>(history.size())) {
     throw DataError(state_path, -1,
@@ -96,17 +90,26 @@ std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>
                                 state.history_size(), solver.param().type(), history.size()),
                     "resume with the solver type and the net that wrote it");
   }
+  std::vector<std::vector<double>> values;
   for (size_t i = 0; i < history.size(); ++i) {
-    const BlobProto& proto = state.history(static_cast<int>(i));
     const std::string what = fmt::format("history blob {}", i);
-    const std::vector<double> values = BlobProtoValues(proto, state_path, what);
-    if (static_cast<int64_t>(values.size()) != history[i].count()) {
+    values.push_back(BlobProtoValues(state.history(static_cast<int>(i)), state_path, what));
+    if (static_cast<int64_t>(values[i].size()) != history[i].count()) {
       throw DataError(
           state_path, -1,
-          fmt::format("{} has {} values instead of {}", what, values.size(), history[i].count()),
+          fmt::format("{} has {} values instead of {}", what, values[i].size(), history[i].count()),
           "resume with the net that wrote it");
     }
-    history[i].SetData(solver.stream(), std::vector<T>(values.begin(), values.end()));
+  }
+  CopyWeights(solver.stream(), ReadNetBinary(weights), weights, solver.net());
+  if (state.carafe().has_weights_hash() &&
+      state.carafe().weights_hash() != WeightsHash(solver.stream(), solver.net())) {
+    throw DataError(weights, -1,
+                    fmt::format("these are not the weights that {} was written with", state_path),
+                    "use the .caffemodel of the same snapshot, or --weights to start from it");
+  }
+  for (size_t i = 0; i < history.size(); ++i) {
+    history[i].SetData(solver.stream(), std::vector<T>(values[i].begin(), values[i].end()));
   }
   solver.set_iteration(state.iter());
   solver.learning_rate().set_current_step(state.current_step());

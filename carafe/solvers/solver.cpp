@@ -104,7 +104,7 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
     loss += net_->Forward(run, this);
     if (sub == 0) {
       // Every parameter has its last update by now, also those that no layer read on the way.
-      exchange_->Drain();
+      Drain();
       if (param().snapshot_diff()) net_->ClearParamDiffs(stream_);
       for (const Param<T>& p : net_->params()) {
         const Layer<T>& layer = *net_->layers()[static_cast<size_t>(p.layer)];
@@ -131,6 +131,7 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   exchange_->FinishStep(mine);
   const StepVotes verdict = exchange_->AwaitVerdict();
   ++iteration_;
+  frozen_due_ = true;
   return verdict;
 }
 
@@ -198,14 +199,32 @@ void Solver<T>::Update(int p) {
   rule_->Apply(stream_, step);
 }
 
+// At rate 0 a parameter stays as it is, but the original still lets weight decay move the history
+// of some rules, and its snapshots show that.
+template <typename T>
+void Solver<T>::UpdateFrozen() {
+  if (!frozen_due_) return;
+  frozen_due_ = false;
+  if (!RuleRegistry::Instance().Find(param().type())->info.history_ignores_rate) return;
+  for (size_t p = 0; p < net_->params().size(); ++p) {
+    const Param<T>& frozen = net_->params()[p];
+    if (!frozen.frozen() || param().weight_decay() * frozen.decay_mult == 0) continue;
+    frozen.blob->ZeroDiff(stream_);  // with force_backward each worker has its own; none counts
+    Update(static_cast<int>(p));
+  }
+}
+
 template <typename T>
 void Solver<T>::Drain() {
-  if (exchange_) exchange_->Drain();
+  if (!exchange_) return;
+  exchange_->Drain();
+  UpdateFrozen();
 }
 
 template <typename T>
 void Solver<T>::ThrowStepAway() {
   exchange_->Cancel();
+  frozen_due_ = false;
   net_->ClearParamDiffs(stream_);
   --iteration_;
 }

@@ -72,6 +72,7 @@ class Solver : private ParamEvents {
   void BeforeRead(int param) override;
   void GradientFinal(int param) override;
   void Update(int param);
+  void UpdateFrozen();
   T ClipScale();
   RunContext Context(int64_t pass, int64_t stride);
 
@@ -92,6 +93,7 @@ class Solver : private ParamEvents {
   double rate_ = 0;
   bool announce_ = false;    // in the last of iter_size passes
   bool clip_known_ = false;  // clip_scale_ is that of the step under way
+  bool frozen_due_ = false;  // UpdateFrozen is still to come for the last step
   T clip_scale_ = 1;
 };
 

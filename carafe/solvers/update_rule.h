@@ -60,7 +60,8 @@ class UpdateRule {
 struct RuleInfo {
   std::string type;
   std::string summary;
-  std::string refuses = "";  // a setting that the rule has no use for: "momentum"
+  std::string refuses = "";           // a setting that the rule has no use for: "momentum"
+  bool history_ignores_rate = false;  // the history moves even at rate 0, of weight decay alone
 };
 
 struct RuleEntry {

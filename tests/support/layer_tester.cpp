@@ -24,7 +24,9 @@ LayerSpec SpecOf(const std::string& text, size_t bottoms, const TesterOptions& o
     tops = info.as_many_tops ? static_cast<int>(bottoms)
                              : std::max(info.tops.min, info.is_loss ? 1 : 0);
   }
-  for (int i = param.top_size(); i < tops; ++i) param.add_top(fmt::format("top{}", i));
+  for (int i = param.top_size(); i < tops; ++i) {
+    param.add_top(options.in_place && i == 0 ? param.bottom(0) : fmt::format("top{}", i));
+  }
   return LayerSpec(param, options.phase, place);
 }
 

@@ -37,7 +37,9 @@ class AdaDelta final : public UpdateRule<T> {
 };
 
 const RegisterUpdateRule<AdaDelta> kRegistered{
-    {.type = "AdaDelta", .summary = "Steps scaled by past steps over past gradients."}};
+    {.type = "AdaDelta",
+     .summary = "Steps scaled by past steps over past gradients.",
+     .history_ignores_rate = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -36,7 +36,8 @@ class AdaGrad final : public UpdateRule<T> {
 const RegisterUpdateRule<AdaGrad> kRegistered{
     {.type = "AdaGrad",
      .summary = "Rates fall with the squares seen so far.",
-     .refuses = "momentum"}};
+     .refuses = "momentum",
+     .history_ignores_rate = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -43,7 +43,8 @@ class Adam final : public UpdateRule<T> {
 
 const RegisterUpdateRule<Adam> kRegistered{
     {.type = "Adam",
-     .summary = "Running means of gradient and square, corrected for their start."}};
+     .summary = "Running means of gradient and square, corrected for their start.",
+     .history_ignores_rate = true}};
 
 }  // namespace
 }  // namespace carafe

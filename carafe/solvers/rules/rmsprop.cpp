@@ -35,7 +35,8 @@ class RMSProp final : public UpdateRule<T> {
 
 const RegisterUpdateRule<RMSProp> kRegistered{{.type = "RMSProp",
                                                .summary = "Rates follow a running mean of squares.",
-                                               .refuses = "momentum"}};
+                                               .refuses = "momentum",
+                                               .history_ignores_rate = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -1,0 +1,132 @@
+// Combines bottoms of one shape element by element: SUM (with a coefficient per bottom), PROD, MAX.
+// Ties of MAX go to bottom 1 between the first two, and to the earlier one after that.
+// MAX may run in place with one of the first two bottoms. So may SUM, but then, as in Caffe, the
+// bottom that is also the top counts as 0 in the sum: old nets get their old numbers, and a
+// warning.
+#include <fmt/format.h>
+
+#include "carafe/base/log.h"
+#include "carafe/kernels/combine.h"
+#include "carafe/kernels/math.h"
+#include "carafe/layers/layer.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class Eltwise final : public Layer<T> {
+ public:
+  explicit Eltwise(const LayerSpec& spec) : Layer<T>(spec), param_(spec.param().eltwise_param()) {
+    const LayerParameter& layer = spec.param();
+    spec.Check(param_.coeff_size() == 0 || param_.coeff_size() == layer.bottom_size(),
+               "eltwise_param.coeff",
+               fmt::format("{} coefficients are given for {} bottoms", param_.coeff_size(),
+                           layer.bottom_size()),
+               "give one per bottom, or none");
+    spec.Check(param_.coeff_size() == 0 || param_.operation() == EltwiseParameter::SUM,
+               "eltwise_param.coeff", "only SUM takes coefficients",
+               "leave coeff away, or scale the bottoms by a Power or Scale layer");
+    for (int i = 0; i < layer.bottom_size(); ++i) {
+      if (layer.top_size() == 0 || layer.bottom(i) != layer.top(0)) continue;
+      spec.Check(i < 2 && param_.operation() != EltwiseParameter::PROD, "top[0]",
+                 fmt::format("Eltwise cannot run in place like this (\"{}\" is bottom {} and top)",
+                             layer.top(0), i),
+                 "give the top a name of its own");
+      if (param_.operation() != EltwiseParameter::SUM) continue;
+      in_place_ = i;
+      LogWarning(
+          "layer \"{}\" (Eltwise) runs in place: \"{}\" counts as 0 in the sum, as in Caffe; give "
+          "the top a name of its own to add it",
+          spec.name(), layer.top(0));
+    }
+    for (int i = 0; i < layer.bottom_size(); ++i) {
+      coefficients_.push_back(static_cast<T>(param_.coeff_size() > 0 ? param_.coeff(i) : 1));
+    }
+  }
+  Shapes InferShapes(const Shapes& bottom) const override {
+    for (const Shape& shape : bottom) {
+      this->spec().Check(shape == bottom[0], "bottom",
+                         fmt::format("the bottoms have different shapes: {} and {}",
+                                     bottom[0].ToString(), shape.ToString()),
+                         "give bottoms of one shape");
+    }
+    return {bottom[0]};
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const int64_t n = top[0]->count();
+    const T *a = bottom[0]->data(stream), *b = bottom[1]->data(stream);
+    T* y = top[0]->mutable_data(stream);
+    switch (param_.operation()) {
+      case EltwiseParameter::SUM:
+        WeightedAdd(stream, n, in_place_ == 0 ? T(0) : coefficients_[0], a,
+                    in_place_ == 1 ? T(0) : coefficients_[1], b, y);
+        for (size_t i = 2; i < bottom.size(); ++i) {
+          Axpy(stream, n, coefficients_[i], bottom[i]->data(stream), y);
+        }
+        break;
+      case EltwiseParameter::PROD:
+        Multiply(stream, n, a, b, y);
+        for (size_t i = 2; i < bottom.size(); ++i) {
+          Multiply<T>(stream, n, y, bottom[i]->data(stream), y);
+        }
+        break;
+      case EltwiseParameter::MAX: {
+        which_.Reshape(top[0]->shape());
+        int32_t* which = which_.mutable_data(stream);
+        MaxOfTwo(stream, n, a, b, y, which);
+        for (size_t i = 2; i < bottom.size(); ++i) {
+          MaxWith(stream, n, bottom[i]->data(stream), static_cast<int32_t>(i), y, which);
+        }
+        break;
+      }
+    }
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    // A bottom that is the top comes last: its gradient overwrites what the others read.
+    for (const bool in_place : {false, true}) {
+      for (size_t i = 0; i < bottom.size(); ++i) {
+        if (propagate_down[i] && (bottom[i] == top[0]) == in_place) {
+          BottomGradient(run.stream, i, top[0], bottom);
+        }
+      }
+    }
+  }
+
+ private:
+  void BottomGradient(Stream& stream, size_t i, Blob<T>* top, Blobs<T> bottom) {
+    const int64_t n = top->count();
+    const T* dy = top->diff(stream);
+    T* dx = bottom[i]->mutable_diff(stream);
+    switch (param_.operation()) {
+      case EltwiseParameter::SUM:
+        return Scale(stream, n, coefficients_[i], dy, dx);
+      case EltwiseParameter::MAX:
+        return SelectGradient(stream, n, which_.data(stream), static_cast<int32_t>(i), dy, dx);
+      case EltwiseParameter::PROD:
+        if (!param_.stable_prod_grad()) {
+          return QuotientGradient(stream, n, bottom[i]->data(stream), top->data(stream), dy, dx);
+        }
+        stream.Copy(dx, dy, static_cast<size_t>(n));
+        for (size_t j = 0; j < bottom.size(); ++j) {
+          if (j != i) Multiply<T>(stream, n, dx, bottom[j]->data(stream), dx);
+        }
+    }
+  }
+
+  const EltwiseParameter param_;
+  std::vector<T> coefficients_;
+  int in_place_ = -1;    // of SUM: the bottom that is the top
+  Blob<int32_t> which_;  // of MAX: the bottom that each element came from
+};
+
+const RegisterLayer<Eltwise> kRegistered{
+    {.type = "Eltwise",
+     .bottoms = {2, Arity::kAny},
+     .tops = {1, 1},
+     .summary = "Sum, product or maximum of blobs, element by element.",
+     .in_place = true}};
+
+}  // namespace
+}  // namespace carafe
