@@ -20,26 +20,16 @@ ARROWS = {
     "comm": ["core"],
     "exchange": ["comm", "kernels"],
     "data": ["core", "proto"],
-    "layers": ["kernels", "data", "proto"],
-    "net": ["layers", "proto"],
-    "solvers": ["net", "exchange", "proto"],
-    "train": ["solvers", "exchange", "data", "proto"],
+    "layers": ["kernels", "data"],
+    "net": ["layers"],
+    "solvers": ["net", "exchange"],
+    "train": ["solvers", "exchange"],
     "tools": ["train"],
     "python": ["train"],
 }
 
 # An arrow that sees one header only, and nothing behind it.
 ONLY = {("solvers", "exchange"): "carafe/exchange/exchange.h"}
-
-# Headers of others that belong to few folders: pattern, folders, reason.
-EXTERNAL = [
-    (r"mpi\.h$", {"comm"}, "only comm/ calls MPI"),
-    (r"carafe\.pb\.h$", {"proto"}, "messages come from carafe/proto/messages.h"),
-    (r"google/protobuf/", {f for f in ARROWS if "proto" in ARROWS[f]} | {"proto"}, "no arrow leads to proto/"),
-    (r"cblas\.h$|cublas|cudnn", {"kernels"}, "BLAS and cuDNN are functions of kernels/"),
-    (r"cuda_runtime", {"core", "kernels", "comm"}, "devices are a matter of core/"),
-    (r"lmdb\.h$", {"data"}, "databases are a matter of data/"),
-]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -56,6 +46,17 @@ def reachable(folder):
                 if (here, there) not in ONLY:
                     waiting.append(there)
     return seen
+
+
+# Headers of others that belong to few folders: pattern, folders, reason.
+EXTERNAL = [
+    (r"mpi\.h$", {"comm"}, "only comm/ calls MPI"),
+    (r"carafe\.pb\.h$", {"proto"}, "messages come from carafe/proto/messages.h"),
+    (r"google/protobuf/", {f for f in ARROWS if "proto" in reachable(f)}, "no arrow leads to proto/"),
+    (r"cblas\.h$|cublas|cudnn", {"kernels"}, "BLAS and cuDNN are functions of kernels/"),
+    (r"cuda_runtime", {"core", "kernels", "comm"}, "devices are a matter of core/"),
+    (r"lmdb\.h$", {"data"}, "databases are a matter of data/"),
+]
 
 
 def folder_of(path):

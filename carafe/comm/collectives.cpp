@@ -105,9 +105,9 @@ std::vector<std::string> AllGatherPoller::Take() {
   return all;
 }
 
-BroadcastPoller::BroadcastPoller(int rank, int size, uint64_t call, void* data, size_t bytes,
+BroadcastPoller::BroadcastPoller(int rank, int size, uint64_t call, std::vector<char> data,
                                  int root)
-    : data_(static_cast<char*>(data)), bytes_(bytes), header_{call, kBroadcast, bytes} {
+    : data_(std::move(data)), header_{call, kBroadcast, data_.size()} {
   // With root renumbered to 0, the parent of v is v without its lowest bit.
   const int v = (rank - root + size) % size;
   const int lowest = v == 0 ? size : v & -v;
@@ -118,7 +118,7 @@ BroadcastPoller::BroadcastPoller(int rank, int size, uint64_t call, void* data, 
 }
 
 size_t BroadcastPoller::ChunkBytes(size_t begin) const {
-  return std::min(kBroadcastChunk, bytes_ - begin);
+  return std::min(kBroadcastChunk, data_.size() - begin);
 }
 
 void BroadcastPoller::SendToChildren(Transport& transport, const void* data, size_t bytes) {
@@ -129,11 +129,11 @@ bool BroadcastPoller::Poll(Transport& transport) {
   if (done_.load(std::memory_order_relaxed)) return false;
   started_ = true;
   bool moved = Sweep(transport, sends_);
-  while (!has_header_ || have_ < bytes_) {
+  while (!has_header_ || have_ < data_.size()) {
     if (parent_ >= 0) {
       if (!receiving_) {
         receiving_ = true;
-        receive_ = has_header_ ? transport.Receive(parent_, kCollectiveTag, data_ + have_,
+        receive_ = has_header_ ? transport.Receive(parent_, kCollectiveTag, data_.data() + have_,
                                                    ChunkBytes(have_))
                                : transport.Receive(parent_, kCollectiveTag, &heard_, sizeof heard_);
       }
@@ -146,11 +146,11 @@ bool BroadcastPoller::Poll(Transport& transport) {
       if (parent_ >= 0) CheckHeader(header_, heard_, parent_);
       SendToChildren(transport, &header_, sizeof header_);
     } else {
-      SendToChildren(transport, data_ + have_, ChunkBytes(have_));
+      SendToChildren(transport, data_.data() + have_, ChunkBytes(have_));
       have_ += ChunkBytes(have_);
     }
   }
-  if (sends_.empty() && has_header_ && have_ == bytes_)
+  if (sends_.empty() && has_header_ && have_ == data_.size())
     done_.store(true, std::memory_order_release);
   return moved;
 }

@@ -1,5 +1,6 @@
 // The collectives of set-up and borders, as pollers of the communication thread. Direct and simple:
-// they carry a few messages per job, not per step.
+// they carry a few messages per job, not per step. They own the memory that they give to the
+// transport, so that a failure may end their users at any time.
 #pragma once
 
 #include <atomic>
@@ -51,18 +52,19 @@ class AllGatherPoller final : public Poller {
 // Down a binomial tree from root, in chunks that are passed on as they come.
 class BroadcastPoller final : public Poller {
  public:
-  BroadcastPoller(int rank, int size, uint64_t call, void* data, size_t bytes, int root);
+  // `data` holds the bytes at root, and as many of any value elsewhere.
+  BroadcastPoller(int rank, int size, uint64_t call, std::vector<char> data, int root);
   bool Poll(Transport& transport) override;
   bool Idle() const override { return !started_ || done(); }
   std::vector<int> Awaited() const override;
   bool done() const { return done_.load(std::memory_order_acquire); }
+  const std::vector<char>& data() const { return data_; }  // after done()
 
  private:
   void SendToChildren(Transport& transport, const void* data, size_t bytes);
   size_t ChunkBytes(size_t begin) const;
 
-  char* const data_;
-  const size_t bytes_;
+  std::vector<char> data_;
   const CollectiveHeader header_;
   CollectiveHeader heard_ = {};
   int parent_ = -1;

@@ -85,9 +85,9 @@ void CommThread::Run(const Factory& factory) {
   if (error) return;
   Turns();
   TakeLeave();
-  pollers_.clear();
   control_.reset();
   transport_.reset();
+  retired_.clear();
   std::lock_guard lock(mutex_);
   ended_ = true;
   moved_.notify_all();
@@ -232,6 +232,13 @@ void CommThread::Detach(Poller* poller) noexcept {
   });
 }
 
+void CommThread::Retire(std::shared_ptr<Poller> poller) noexcept {
+  RunThere([&] {
+    std::erase(pollers_, poller.get());
+    if (!poller->Idle()) retired_.push_back(std::move(poller));
+  });
+}
+
 void CommThread::Await(std::string_view what, const std::function<bool()>& done, Poller* poller) {
   Check(what);
   if (done()) return;
@@ -299,28 +306,48 @@ void CommThread::ThrowFailure(std::string_view what) {
   throw CommError(fmt::format("{}: {}", who, failure.text), "");
 }
 
-void CommThread::Fail(const std::string& text) noexcept {
+bool CommThread::Fail(const std::string& text) noexcept {
   {
     std::lock_guard lock(mutex_);
     noted_ = true;
   }
+  bool speak = true;
   RunThere([&] {
-    if (wrecked_) return;
-    if (control_->failure()) {
-      PublishFailure();
-      control_->TakeNote();
+    if (wrecked_) {
+      speak = control_->failure()->rank == rank_ || Speaks();
       return;
     }
-    control_->Fail({rank_, false, text});
+    control_->Poll(Now());
+    if (control_->failure()) {
+      control_->TakeNote();
+    } else {
+      control_->Fail({rank_, false, text});
+    }
     PublishFailure();
-    PollControlFor(timeouts_.farewell, [this] { return control_->AllNoted(); });
+    if (control_->failure()->rank == rank_)
+      PollControlFor(timeouts_.farewell, [this] { return control_->AllNoted(); });
+    speak = Speaks();
+    if (speak) control_->Speak(false);
+    // Nobody ends before the user was told: a launcher kills the others when the first one ends.
+    if (!speak) PollControlFor(2 * timeouts_.farewell, [this] { return control_->spoken(); });
   });
+  return speak;
 }
 
-bool CommThread::Noted(int rank) {
-  bool noted = false;
-  RunThere([&] { noted = control_->Noted(rank); });
-  return noted;
+// Rank 0 does, or the culprit if rank 0 took no note, or rank 1 if rank 0 is lost.
+bool CommThread::Speaks() const {
+  const GroupFailure& failure = *control_->failure();
+  if (control_->speaking()) return false;
+  if (failure.dead) return rank_ == (failure.rank == 0 ? 1 : 0);
+  return rank_ == 0 || (failure.rank == rank_ && !control_->Noted(0));
+}
+
+void CommThread::Spoken() noexcept {
+  RunThere([&] {
+    if (wrecked_) return;
+    control_->Speak(true);
+    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+  });
 }
 
 void CommThread::Announce(const std::string& work) {

@@ -53,6 +53,9 @@ class CommThread {
   // group has failed: the transport still holds its memory then, and is never touched again.
   void Attach(Poller* poller);
   void Detach(Poller* poller) noexcept;
+  // Detaches a poller that owns all memory it gave to the transport; it is kept until the thread
+  // ends if it is not idle.
+  void Retire(std::shared_ptr<Poller> poller) noexcept;
 
   // Blocks until done() holds; done() reads only what pollers and tasks publish with release
   // order. Throws CommError when the group has failed, or when the time is up (which fails it).
@@ -60,9 +63,10 @@ class CommThread {
   void Await(std::string_view what, const std::function<bool()>& done, Poller* poller = nullptr);
   void Check(std::string_view what);  // throws if the group has failed
 
-  // See Group.
-  void Fail(const std::string& text) noexcept;
-  bool Noted(int rank);
+  // See Group. Fail returns whether this rank is the one to tell the user, after which it calls
+  // Spoken.
+  bool Fail(const std::string& text) noexcept;
+  void Spoken() noexcept;
   void Announce(const std::string& work);
   std::optional<GroupFailure> failure() const;
   void Abort(const std::string& message) noexcept;
@@ -70,6 +74,7 @@ class CommThread {
  private:
   void Run(const Factory& factory);
   void Turns();
+  bool Speaks() const;
   bool RunTasks();
   bool PollAll(double now);
   void Rest(int idle_turns);
@@ -90,6 +95,7 @@ class CommThread {
   std::unique_ptr<Control> control_;
   std::vector<Poller*> pollers_;
   double last_control_ = 0;
+  std::vector<std::shared_ptr<Poller>> retired_;
   bool wrecked_ = false;  // memory that the transport still holds is gone: hands off
 
   mutable std::mutex mutex_;       // guards what follows, but for the atomics

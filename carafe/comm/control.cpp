@@ -115,6 +115,12 @@ void Control::Hear(int rank) {
       peer.noted = true;  // who tells it knows it
       if (!failure_) failure_ = GroupFailure{m.culprit, m.dead != 0, text};
       break;
+    case Kind::kSpeaking:
+      speaking_ = true;
+      break;
+    case Kind::kSpoken:
+      speaking_ = spoken_ = true;
+      break;
     case Kind::kLeave:
       peer.left = true;
       return;  // nothing more will come
@@ -144,6 +150,12 @@ bool Control::AllNoted() const {
     if (r != transport_.rank() && !peer.noted && !peer.left && !peer.lost) return false;
   }
   return true;
+}
+
+void Control::Speak(bool done) {
+  speaking_ = true;
+  spoken_ = done;
+  TellAll(done ? Kind::kSpoken : Kind::kSpeaking, "");
 }
 
 void Control::Announce(const std::string& work) {

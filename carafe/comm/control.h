@@ -47,6 +47,11 @@ class Control {
   // Everyone knows it who can: all but this rank and a dead culprit.
   bool AllNoted() const;
 
+  // This rank tells the user of the failure, or has told: nobody else needs to.
+  void Speak(bool done);
+  bool speaking() const { return speaking_; }  // this rank or another
+  bool spoken() const { return spoken_; }
+
   // Work of this rank that others should not count as hanging; "" ends it.
   void Announce(const std::string& work);
   bool AnyoneBusy() const;
@@ -58,7 +63,7 @@ class Control {
   bool Settled() const;  // nothing that this rank said is still on its way
 
  private:
-  enum class Kind : uint32_t { kHello, kHeartbeat, kBusy, kFailure, kLeave };
+  enum class Kind : uint32_t { kHello, kHeartbeat, kBusy, kFailure, kSpeaking, kSpoken, kLeave };
   struct Message {
     Kind kind;
     int32_t culprit;
@@ -99,6 +104,8 @@ class Control {
   double last_ = -1;  // `now` of the last Poll, -1 before the first
   double since_heartbeat_ = 0;
   bool left_ = false;
+  bool speaking_ = false;
+  bool spoken_ = false;
 };
 
 }  // namespace carafe

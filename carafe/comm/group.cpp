@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/log.h"
 #include "carafe/comm/collectives.h"
 #include "carafe/comm/comm_thread.h"
 #include "carafe/core/tree_sum.h"
@@ -20,19 +22,21 @@ std::string HostName() {
   return name;
 }
 
+constexpr size_t kBroadcastPiece = size_t{32} << 20;
+
 // Has the thread poll `poller` until it is done.
 template <typename P>
-void RunPoller(CommThread& thread, P& poller, std::string_view what) {
+void RunPoller(CommThread& thread, const std::shared_ptr<P>& poller, std::string_view what) {
   thread.Check(what);
   struct Attached {
     CommThread& thread;
-    Poller* poller;
-    ~Attached() { thread.Detach(poller); }
+    const std::shared_ptr<P>& poller;
+    ~Attached() { thread.Retire(poller); }
   };
-  thread.Attach(&poller);
-  const Attached attached{thread, &poller};
+  thread.Attach(poller.get());
+  const Attached attached{thread, poller};
   thread.Await(
-      what, [&] { return poller.done(); }, &poller);
+      what, [&] { return poller->done(); }, poller.get());
 }
 
 }  // namespace
@@ -56,15 +60,25 @@ void Group::Barrier(std::string_view what) { AllGather("", what); }
 void Group::Broadcast(void* data, size_t bytes, int root, std::string_view what) {
   Ensure(root >= 0 && root < size(), "a broadcast from a rank that does not exist");
   if (!thread_) return;
-  BroadcastPoller poller(rank_, size(), ++calls_, data, bytes, root);
-  RunPoller(*thread_, poller, what);
+  char* at = static_cast<char*>(data);
+  do {  // in pieces, which are copied
+    const size_t piece = std::min(bytes, kBroadcastPiece);
+    std::vector<char> copy(piece);
+    if (rank_ == root && piece > 0) std::memcpy(copy.data(), at, piece);
+    const auto poller =
+        std::make_shared<BroadcastPoller>(rank_, size(), ++calls_, std::move(copy), root);
+    RunPoller(*thread_, poller, what);
+    if (rank_ != root && piece > 0) std::memcpy(at, poller->data().data(), piece);
+    at += piece;
+    bytes -= piece;
+  } while (bytes > 0);
 }
 
 std::vector<std::string> Group::AllGather(const std::string& mine, std::string_view what) {
   if (!thread_) return {mine};
-  AllGatherPoller poller(rank_, size(), ++calls_, mine);
+  const auto poller = std::make_shared<AllGatherPoller>(rank_, size(), ++calls_, mine);
   RunPoller(*thread_, poller, what);
-  return poller.Take();
+  return poller->Take();
 }
 
 void Group::Sum(std::span<double> values) {
@@ -94,24 +108,29 @@ void Group::Agree(const std::string& my_error) {
     ++failing;
   }
   if (first < 0) return;
+  agreed_on_error_ = true;
   if (first == 0 && failing == size()) throw Error(errors[0]);
   throw Error(fmt::format("rank {} on {}: {}", first, hosts_[first], errors[first]));
 }
 
-void Group::Fail(const std::string& text) noexcept {
-  if (thread_) thread_->Fail(text);
+void Group::Fail(const std::string& text, const std::function<void()>& tell_user) noexcept {
+  bool speak = rank_ == 0;
+  try {
+    if (agreed_on_error_) {
+      if (speak && tell_user) tell_user();
+      Barrier("rank 0 to print the error");
+      return;
+    }
+    if (thread_) speak = thread_->Fail(text);
+    if (speak && tell_user) tell_user();
+    if (speak && thread_) thread_->Spoken();
+  } catch (const std::exception& error) {
+    LogWarning("rank {}, while ending: {}", rank_, error.what());
+  }
 }
 
 void Group::Check() {
   if (thread_) thread_->Check("the next step");
-}
-
-bool Group::speaks() const {
-  if (!thread_) return true;
-  const auto failure = thread_->failure();
-  if (!failure) return rank_ == 0;
-  if (failure->dead) return rank_ == (failure->rank == 0 ? 1 : 0);
-  return rank_ == 0 || (failure->rank == rank_ && !thread_->Noted(0));
 }
 
 void Group::Abort(const std::string& message) noexcept {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,10 +24,12 @@ class CommThread;
 // in warnings and errors. Each wait ends with CommError when a peer fails, falls silent, or does
 // not come within timeouts.wait. With one rank nothing waits, and there is no thread.
 //
-// Shape of a program: catch where group, exchange and net are still alive, tell the others, and
-// print once:
-//   try { ...train... } catch (const std::exception& error) { group.Fail(error.what()); throw; }
-//   ... if (group.speaks()) print the error; return 1;
+// Shape of a program: catch where group, exchange and net are still alive, and let the group decide
+// who prints:
+//   try { ...train... } catch (const std::exception& error) {
+//     group.Fail(error.what(), [&] { Print(error.what()); });
+//     return 1;
+//   }
 class Group : public GroupSum {
  public:
   Group();  // rank 0 of 1
@@ -53,18 +56,17 @@ class Group : public GroupSum {
 
   // Every rank gives its error text, or "" if it has none. If any has one, all ranks throw Error
   // with the text of the lowest failing rank, marked `rank R on HOST: ` unless it is rank 0's and
-  // every rank fails. The group stays usable: all ranks can end in good order.
+  // every rank fails. The group stays usable, and all ranks can end in good order.
   void Agree(const std::string& my_error);
 
-  // This rank cannot go on: every other rank's current or next wait throws CommError with this
-  // rank, its host and the text. Returns when the others have taken note, or timeouts.farewell is
-  // over. A second call, or a call after another rank failed, does nothing.
-  void Fail(const std::string& text) noexcept;
+  // This rank ends with an error. Unless all ranks have agreed on it, every other rank's current or
+  // next wait throws CommError with this rank, its host and the text. Every rank that got an error
+  // calls this; `tell_user` is called on exactly one of them: rank 0, or who stands in for it when
+  // rank 0 is lost or takes no note in time. Returns when that is done, or after a few times
+  // timeouts.farewell.
+  void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
   // Throws CommError if some rank has failed; for loops without waits.
   void Check();
-  // Whether this rank is the one to print the error: rank 0, or who stands in for it (the failing
-  // rank if rank 0 did not take note, rank 1 if rank 0 is lost).
-  bool speaks() const;
   // Asks the launcher to end all ranks at once, this process too: the last resort of a main() that
   // has printed its error and must not leave hanging ranks behind.
   void Abort(const std::string& message) noexcept;
@@ -80,6 +82,7 @@ class Group : public GroupSum {
   int rank_ = 0;
   int local_rank_ = 0;
   int local_size_ = 1;
+  bool agreed_on_error_ = false;
   uint64_t calls_ = 0;  // collectives so far: ranks that fall out of step notice it
   std::vector<std::string> hosts_;
 };

@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const int kSizes[] = {1, 2, 3, 5, 8};
@@ -53,7 +54,6 @@ TEST(Group, OfOneNeedsNoThread) {
   group.Sum({&value, 1});
   EXPECT_EQ(value, 3);
   group.Agree("");
-  EXPECT_TRUE(group.speaks());
   EXPECT_THROW(group.Agree("wrong"), Error);
 }
 
@@ -63,7 +63,6 @@ TEST(Group, KnowsRanksAndHosts) {
     EXPECT_EQ(group.host(1), "thread1");
     EXPECT_EQ(group.host(), "thread" + std::to_string(group.rank()));
     EXPECT_EQ(group.local_size(), 1);
-    EXPECT_EQ(group.speaks(), group.rank() == 0);
   });
 }
 
@@ -171,21 +170,61 @@ TEST(Group, AFailingRankEndsTheWaitsOfAllOthers) {
   }
 }
 
-TEST(Group, OnlyRankZeroSpeaksOnceItKnows) {
-  std::atomic<int> speakers{0};
-  RunRanks(3, [&](Group& group) {
-    try {
-      if (group.rank() == 2) throw std::runtime_error("bad");
-      group.Barrier("a step");
-    } catch (const std::exception& error) {
-      group.Fail(error.what());
-      if (group.speaks()) {
-        ++speakers;
-        EXPECT_EQ(group.rank(), 0);
-      }
-    }
-  });
-  EXPECT_EQ(speakers.load(), 1);
+// Who told the user of what rank_main threw.
+class Speakers {
+ public:
+  std::vector<int> Run(int size, const std::function<void(Group&)>& rank_main,
+                       const CommTimeouts& timeouts = {}) {
+    RunRanks(
+        size,
+        [&](Group& group) {
+          try {
+            rank_main(group);
+          } catch (const std::exception& error) {
+            group.Fail(error.what(), [&] {
+              std::lock_guard lock(mutex_);
+              ranks_.push_back(group.rank());
+              spoken = true;
+            });
+          }
+        },
+        timeouts);
+    return ranks_;
+  }
+  std::atomic<bool> spoken{false};
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> ranks_;
+};
+
+TEST(Group, OnlyRankZeroTellsTheUser) {
+  for (int culprit : {0, 2})
+    EXPECT_THAT(Speakers().Run(3,
+                               [&](Group& group) {
+                                 if (group.rank() == culprit) throw std::runtime_error("bad");
+                                 group.Barrier("a step");
+                               }),
+                ElementsAre(0));
+  for (int size : {1, 3}) {
+    EXPECT_THAT(Speakers().Run(size, [](Group& group) { group.Agree("bad"); }), ElementsAre(0));
+    EXPECT_THAT(Speakers().Run(size, [](Group&) { throw std::runtime_error("bad"); }),
+                ElementsAre(0));
+  }
+}
+
+TEST(Group, TheCulpritTellsTheUserWhenRankZeroTakesNoNote) {
+  Speakers speakers;
+  EXPECT_THAT(speakers.Run(
+                  3,
+                  [&](Group& group) {
+                    if (group.rank() == 2) throw std::runtime_error("bad");
+                    while (group.rank() == 0 && !speakers.spoken)  // computes, and hears nothing
+                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    group.Barrier("a step");
+                  },
+                  kShort),
+              ElementsAre(2));
 }
 
 TEST(Group, AFailureBeforeTheNextWaitIsToldThere) {

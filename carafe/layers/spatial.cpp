@@ -90,6 +90,15 @@ int64_t ConvolvedSize(const LayerSpec& spec, const Window& window, int64_t size,
   return room / window.stride + 1;
 }
 
+int64_t DeconvolvedSize(const LayerSpec& spec, const Window& window, int64_t size, int axis) {
+  const int64_t result = window.stride * (size - 1) + window.extent() - 2 * window.pad;
+  spec.Check(
+      result > 0, "convolution_param.pad",
+      fmt::format("nothing remains along axis {}: {} elements give {} outputs", axis, size, result),
+      "use a smaller pad, or a larger kernel, stride or input");
+  return result;
+}
+
 ColumnGeometry MakeGeometry(int64_t channels, std::span<const int64_t> in,
                             std::span<const int64_t> out, const Windows& windows) {
   ColumnGeometry g;

@@ -24,6 +24,9 @@ Windows ConvolutionWindows(const LayerSpec& spec, const ConvolutionParameter& pa
 // floor((size + 2 pad - extent) / stride) + 1; throws ConfigError where the window does not fit.
 int64_t ConvolvedSize(const LayerSpec& spec, const Window& window, int64_t size, int axis);
 
+// stride (size - 1) + extent - 2 pad; throws ConfigError where nothing remains.
+int64_t DeconvolvedSize(const LayerSpec& spec, const Window& window, int64_t size, int axis);
+
 // The windows of one image whose shape from the channel axis on is `image` (channels, in..).
 // `out` holds their numbers along the axes.
 ColumnGeometry MakeGeometry(int64_t channels, std::span<const int64_t> in,

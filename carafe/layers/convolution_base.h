@@ -1,0 +1,38 @@
+// What Convolution and Deconvolution share: they are each other's transposes.
+#pragma once
+
+#include "carafe/layers/column_product.h"
+#include "carafe/layers/spatial.h"
+
+namespace carafe {
+
+// Several bottoms, all of one shape, share the weights; each has its top.
+//   bottom (batch.., C, in..)  ->  top (batch.., num_output, out..), C being at `axis`
+//   weights: (num_output, C / group, kernel..), or transposed (C, num_output / group, kernel..)
+template <typename T>
+class ConvolutionBase : public Layer<T> {
+ public:
+  ConvolutionBase(const LayerSpec& spec, bool transposed);
+  Shapes InferShapes(const Shapes& bottom) const override;
+  std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override;
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override;
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override;
+
+ private:
+  enum { kWeight, kBias };
+  // Of one image: elements of the bottom, of the top, and of one channel of the top.
+  struct Dims {
+    int64_t images, in, out, out_plane;
+  };
+  int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
+  Windows WindowsOf(const Shape& x) const;
+  Shape TopShape(const Shape& x) const;
+  Dims Configure(const Shape& x);  // prepares the product for this bottom shape
+
+  const ConvolutionParameter param_;
+  const bool transposed_;
+  ColumnProduct<T> product_;  // its windows lie on the bottom, or transposed on the top
+};
+
+}  // namespace carafe
