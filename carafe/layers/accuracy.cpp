@@ -59,7 +59,6 @@ class Accuracy final : public Layer<T> {
                          "leave its loss_weight away and train on a loss layer");
     }
   }
-  bool AllowForceBackward(int) const override { return false; }
 
  private:
   const AccuracyParameter param_;
