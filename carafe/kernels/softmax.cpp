@@ -9,26 +9,13 @@
 namespace carafe {
 namespace {
 
-// Item i = (o, s) reads the classes at a distance of `inner` from each other.
-CARAFE_HD inline int64_t FirstOf(const ClassAxis& axis, int64_t item) {
-  return item / axis.inner * axis.classes * axis.inner + item % axis.inner;
-}
-
-// An optional label to leave out; by value, so that kernels can carry it to a device.
-struct Ignore {
-  bool on;
-  int label;
-  explicit Ignore(const int* ignore) : on(ignore != nullptr), label(on ? *ignore : 0) {}
-  CARAFE_HD bool Matches(int64_t value) const { return on && value == label; }
-};
-
 template <typename T>
 struct SoftmaxForwardOp {
   ClassAxis axis;
   const T* x;
   T* y;
   CARAFE_HD void operator()(int64_t item) const {
-    const int64_t first = FirstOf(axis, item), step = axis.inner;
+    const int64_t first = axis.first_of(item), step = axis.inner;
     const T* in = x + first;
     T* out = y + first;
     T most = in[0];
@@ -49,7 +36,7 @@ struct SoftmaxBackwardOp {
   const T *y, *dy;
   T* dx;
   CARAFE_HD void operator()(int64_t item) const {
-    const int64_t first = FirstOf(axis, item), step = axis.inner;
+    const int64_t first = axis.first_of(item), step = axis.inner;
     T dot = 0;
     for (int64_t c = 0; c < axis.classes; ++c) dot += dy[first + c * step] * y[first + c * step];
     for (int64_t c = 0; c < axis.classes; ++c) {
@@ -65,7 +52,7 @@ constexpr int64_t kBlock = 4096;
 template <typename T>
 struct CountLabelsOp {
   int64_t items, classes;
-  Ignore ignore;
+  IgnoredLabel ignore;
   const T* labels;
   double* counts;
   CARAFE_HD void operator()(int64_t block) const {
@@ -94,7 +81,7 @@ struct CountLabelsOp {
 template <typename T>
 struct LabelLogLossOp {
   ClassAxis axis;
-  Ignore ignore;
+  IgnoredLabel ignore;
   const T *probabilities, *labels;
   T floor;
   T* losses;
@@ -104,7 +91,7 @@ struct LabelLogLossOp {
       losses[item] = 0;
       return;
     }
-    const T p = probabilities[FirstOf(axis, item) + label * axis.inner];
+    const T p = probabilities[axis.first_of(item) + label * axis.inner];
     losses[item] = -std::log(p > floor ? p : floor);
   }
 };
@@ -112,12 +99,12 @@ struct LabelLogLossOp {
 template <typename T>
 struct SoftmaxLossBackwardOp {
   ClassAxis axis;
-  Ignore ignore;
+  IgnoredLabel ignore;
   const T *probabilities, *labels, *weight;
   T normalizer;
   T* dx;
   CARAFE_HD void operator()(int64_t item) const {
-    const int64_t first = FirstOf(axis, item), step = axis.inner;
+    const int64_t first = axis.first_of(item), step = axis.inner;
     const int64_t label = static_cast<int64_t>(labels[item]);
     const T scale = ignore.Matches(label) ? T(0) : weight[0] / normalizer;
     for (int64_t c = 0; c < axis.classes; ++c) {
@@ -130,7 +117,7 @@ struct SoftmaxLossBackwardOp {
 template <typename T>
 struct LabelHitsOp {
   ClassAxis axis;
-  Ignore ignore;
+  IgnoredLabel ignore;
   int64_t top_k;
   const T *scores, *labels;
   T* hits;
@@ -140,7 +127,7 @@ struct LabelHitsOp {
       hits[item] = -1;
       return;
     }
-    const T* score = scores + FirstOf(axis, item);
+    const T* score = scores + axis.first_of(item);
     const T mine = score[label * axis.inner];
     int64_t ahead = 0;
     for (int64_t c = 0; c < axis.classes; ++c) {
@@ -169,7 +156,7 @@ LabelCount CountLabels(Stream& stream, ClassAxis axis, const T* labels, const in
   if (blocks == 0) return result;
   Blob<double> counts(Shape{3 * blocks});
   ParallelFor(stream, blocks,
-              CountLabelsOp<T>{axis.items(), axis.classes, Ignore(ignore), labels,
+              CountLabelsOp<T>{axis.items(), axis.classes, IgnoredLabel(ignore), labels,
                                counts.mutable_data(stream)},
               kBlock);
   const std::vector<double> found = counts.DataToHost(stream);
@@ -187,21 +174,23 @@ template <typename T>
 void LabelLogLoss(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
                   const int* ignore, T floor, T* losses) {
   ParallelFor(stream, axis.items(),
-              LabelLogLossOp<T>{axis, Ignore(ignore), probabilities, labels, floor, losses}, 8);
+              LabelLogLossOp<T>{axis, IgnoredLabel(ignore), probabilities, labels, floor, losses},
+              8);
 }
 template <typename T>
 void SoftmaxLossBackward(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
                          const int* ignore, const T* weight, T normalizer, T* dx) {
-  ParallelFor(
-      stream, axis.items(),
-      SoftmaxLossBackwardOp<T>{axis, Ignore(ignore), probabilities, labels, weight, normalizer, dx},
-      axis.classes);
+  ParallelFor(stream, axis.items(),
+              SoftmaxLossBackwardOp<T>{axis, IgnoredLabel(ignore), probabilities, labels, weight,
+                                       normalizer, dx},
+              axis.classes);
 }
 template <typename T>
 void LabelHits(Stream& stream, ClassAxis axis, const T* scores, const T* labels, const int* ignore,
                int64_t top_k, T* hits) {
   ParallelFor(stream, axis.items(),
-              LabelHitsOp<T>{axis, Ignore(ignore), top_k, scores, labels, hits}, axis.classes);
+              LabelHitsOp<T>{axis, IgnoredLabel(ignore), top_k, scores, labels, hits},
+              axis.classes);
 }
 
 #define CARAFE_INSTANTIATE(T)                                                               \

@@ -5,13 +5,9 @@
 #include <cstdint>
 
 #include "carafe/core/stream.h"
+#include "carafe/kernels/class_axis.h"
 
 namespace carafe {
-
-struct ClassAxis {
-  int64_t outer, classes, inner;
-  int64_t items() const { return outer * inner; }
-};
 
 // y = exp(x - max) / sum of it, over the classes. x may be y.
 template <typename T>

@@ -48,6 +48,7 @@ class LayerSpec {
 struct ParamDef {
   Shape shape;
   FillerParameter filler;  // default: constant 0
+  bool learned = true;     // false: a statistic that Forward updates; lr_mult and decay_mult are 0
 };
 
 template <typename T>

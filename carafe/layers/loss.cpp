@@ -38,6 +38,15 @@ ClassAxis MakeClassAxis(const LayerSpec& spec, const Shape& scores, int axis, co
   return result;
 }
 
+ClassAxis MakeRowClasses(const LayerSpec& spec, const Shape& scores, const Shape& labels) {
+  const int64_t rows = scores.LegacyDim(0);
+  spec.Check(labels.Count() == rows, "bottom[1]",
+             fmt::format("there are {} labels for {} rows (scores {}, labels {})", labels.Count(),
+                         rows, scores.ToString(), labels.ToString()),
+             "give one label per row");
+  return {rows, rows > 0 ? scores.Count() / rows : 0, 1};
+}
+
 void CheckLabels(const LayerSpec& spec, const LabelCount& count, int64_t classes) {
   if (count.bad < 0) return;
   throw DataError(

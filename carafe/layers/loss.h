@@ -22,10 +22,17 @@ class LossLayer : public Layer<T> {
   void CheckRows(const Shapes& bottom) const;
   // Throws ConfigError when somebody wants the gradient of the labels.
   void CheckNoLabelGradient(const std::vector<bool>& propagate_down, int label_bottom = 1) const;
+  static void SetLoss(Stream& stream, Blobs<T> top, double loss) {
+    const T value = static_cast<T>(loss);
+    top[0]->SetData(stream, std::span<const T>(&value, 1));
+  }
 };
 
 // Where the classes lie in `scores`; throws ConfigError unless `labels` has one label per item.
 ClassAxis MakeClassAxis(const LayerSpec& spec, const Shape& scores, int axis, const Shape& labels);
+
+// The same for rows of scores, whatever their shape: (N, classes..) and N labels.
+ClassAxis MakeRowClasses(const LayerSpec& spec, const Shape& scores, const Shape& labels);
 
 // Throws DataError naming the label and the number of classes.
 void CheckLabels(const LayerSpec& spec, const LabelCount& count, int64_t classes);

@@ -41,8 +41,7 @@ class SoftmaxWithLoss final : public LossLayer<T> {
     losses_.Reshape({axis.items()});
     T* losses = losses_.mutable_data(stream);
     LabelLogLoss<T>(stream, axis, p, labels, ignore_.get(), FLT_MIN, losses);
-    const T loss = static_cast<T>(Sum(stream, axis.items(), losses) / normalizer_);
-    top[0]->SetData(stream, std::span<const T>(&loss, 1));
+    this->SetLoss(stream, top, Sum(stream, axis.items(), losses) / normalizer_);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {

@@ -8,8 +8,9 @@
 
 namespace carafe::golden {
 
-// Runs a tool of the tools folder in the working directory. Throws Missing if it is not there, and
-// std::runtime_error with its output if it fails.
+// Runs a program of the tools folder, or the command of `carafe` of that name, in the working
+// directory. Throws Missing if there is neither, and std::runtime_error with its output if it
+// fails.
 void RunTool(const Case& c, const std::string& tool, const std::vector<std::string>& args);
 
 }  // namespace carafe::golden

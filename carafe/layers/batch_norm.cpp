@@ -1,0 +1,114 @@
+// y = (x - mean) / sqrt(variance + eps) per channel (axis 1), over all other axes.
+// With batch statistics Forward also updates the running ones, blobs that are not learned:
+//   blob 2: f = lambda f + 1;  blob 0: lambda b0 + mean;  blob 1: lambda b1 + variance m / (m - 1)
+// with m elements per channel. Global statistics are b0 / f and b1 / f (0 while f is 0). In TEST
+// they are used unless use_global_stats says otherwise. May run in place.
+#include <fmt/format.h>
+
+#include "carafe/kernels/channels.h"
+#include "carafe/kernels/math.h"
+#include "carafe/layers/layer.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class BatchNorm final : public Layer<T> {
+ public:
+  explicit BatchNorm(const LayerSpec& spec)
+      : Layer<T>(spec), param_(spec.param().batch_norm_param()) {
+    global_ = param_.has_use_global_stats() ? param_.use_global_stats() : spec.phase() == TEST;
+    for (int i = 0; i < spec.param().param_size(); ++i) {
+      spec.Check(spec.param().param(i).lr_mult() == 0, fmt::format("param[{}].lr_mult", i),
+                 "the running statistics of BatchNorm cannot be learned",
+                 "set lr_mult: 0, or leave param away");
+    }
+  }
+  Shapes InferShapes(const Shapes& bottom) const override {
+    this->spec().Check(
+        bottom[0].rank() >= 2, "bottom",
+        fmt::format("BatchNorm needs a bottom of 2 axes or more (N, C, ..), this one "
+                    "is {}",
+                    bottom[0].ToString()),
+        "reshape the bottom");
+    return {bottom[0]};
+  }
+  std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override {
+    const Shape channels{bottom[0][1]};
+    return {{.shape = channels, .learned = false},
+            {.shape = channels, .learned = false},
+            {.shape = {1}, .learned = false}};
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom[0]->shape());
+    const T* x = bottom[0]->data(stream);
+    for (Blob<T>* blob : {&mean_, &variance_, &factor_}) blob->Reshape({axis.channels});
+    T* mean = mean_.mutable_data(stream);
+    T* variance = variance_.mutable_data(stream);
+    if (global_) {
+      LoadGlobalStatistics(stream, axis.channels);
+    } else {
+      ChannelStatistics(stream, axis, x, mean, variance);
+      UpdateRunningStatistics(stream, axis);
+    }
+    InverseDeviation(stream, axis.channels, static_cast<T>(param_.eps()), variance,
+                     factor_.mutable_data(stream));
+    T* y = top[0]->mutable_data(stream);
+    NormalizeChannels<T>(stream, axis, mean, factor_.data(stream), x, y);
+    if (!global_) {  // a layer above may change y in place before Backward needs it
+      normalized_.Reshape(top[0]->shape());
+      stream.Copy(normalized_.mutable_data(stream), y, static_cast<size_t>(top[0]->count()));
+    }
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    if (!propagate_down[0]) return;
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom[0]->shape());
+    const T* dy = top[0]->diff(stream);
+    T* dx = bottom[0]->mutable_diff(stream);
+    if (global_) {
+      ScaleChannels(stream, axis, factor_.data(stream), dy, dx);
+    } else {
+      NormalizeBackward(stream, axis, factor_.data(stream), normalized_.data(stream), dy, dx);
+    }
+  }
+
+ private:
+  enum { kMean, kVariance, kFactor };
+  static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
+  void LoadGlobalStatistics(Stream& stream, int64_t channels) {
+    const T factor = this->blob(kFactor).DataToHost(stream)[0];
+    const T scale = factor == 0 ? T(0) : 1 / factor;
+    Scale(stream, channels, scale, this->blob(kMean).data(stream), mean_.mutable_data(stream));
+    Scale(stream, channels, scale, this->blob(kVariance).data(stream),
+          variance_.mutable_data(stream));
+  }
+  void UpdateRunningStatistics(Stream& stream, ChannelAxis axis) {
+    const T keep = static_cast<T>(param_.moving_average_fraction());
+    const T m = static_cast<T>(axis.per_channel());
+    const T unbiased = m > 1 ? m / (m - 1) : T(1);
+    const T factor = this->blob(kFactor).DataToHost(stream)[0] * keep + 1;
+    this->blob(kFactor).SetData(stream, std::span<const T>(&factor, 1));
+    Accumulate<T>(stream, axis.channels, keep, 1, mean_.data(stream),
+                  this->blob(kMean).mutable_data(stream));
+    Accumulate<T>(stream, axis.channels, keep, unbiased, variance_.data(stream),
+                  this->blob(kVariance).mutable_data(stream));
+  }
+
+  const BatchNormParameter param_;
+  bool global_;
+  Blob<T> mean_, variance_, factor_;  // of the last Forward
+  Blob<T> normalized_;                // its output
+};
+
+const RegisterLayer<BatchNorm> kRegistered{
+    {.type = "BatchNorm",
+     .bottoms = {1, 1},
+     .tops = {1, 1},
+     .summary = "Mean 0 and deviation 1 per channel, by the batch or by running statistics.",
+     .in_place = true}};
+
+}  // namespace
+}  // namespace carafe

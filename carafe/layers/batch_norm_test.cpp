@@ -1,0 +1,95 @@
+// BatchNorm and MVN.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/error_text.h"
+#include "tests/support/layer_tester.h"
+
+namespace carafe {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
+
+TEST(BatchNorm, NormalisesEachChannelOfTheBatchAndKeepsRunningSums) {
+  const std::string text =
+      "type: 'BatchNorm' batch_norm_param { eps: 0 moving_average_fraction: 0.5 }";
+  LayerTester<double> layer(text, {2, 2, 1});
+  layer.SetBottom({1, 10, 3, 14}).Forward();
+  EXPECT_THAT(layer.top_values(), Pointwise(DoubleNear(1e-12), {-1, -1, 1, 1}));
+  EXPECT_THAT(layer.param_values(0), ElementsAre(2, 12));
+  EXPECT_THAT(layer.param_values(1), ElementsAre(2, 8)) << "unbiased: squares divided by m - 1";
+  EXPECT_THAT(layer.param_values(2), ElementsAre(1));
+  layer.Forward();
+  EXPECT_THAT(layer.param_values(0), ElementsAre(3, 18));
+  EXPECT_THAT(layer.param_values(2), ElementsAre(1.5));
+}
+
+TEST(BatchNorm, UsesTheRunningStatisticsInTest) {
+  const std::string text = "type: 'BatchNorm' batch_norm_param { eps: 0 }";
+  LayerTester<double> layer(text, {1, 2}, {.phase = TEST});
+  layer.SetParam(0, {4, 6}).SetParam(1, {8, 18}).SetParam(2, {2});
+  layer.SetBottom({4, 6}).SetTopDiff({2, 3}).Forward().Backward();
+  EXPECT_THAT(layer.top_values(), Pointwise(DoubleNear(1e-12), {1, 1}));
+  EXPECT_THAT(layer.bottom_diff(), Pointwise(DoubleNear(1e-12), {1, 1}));
+  EXPECT_THAT(layer.param_values(2), ElementsAre(2)) << "unchanged";
+}
+
+TEST(BatchNorm, TakesZeroStatisticsWhereNothingWasSeen) {
+  LayerTester<double> layer("type: 'BatchNorm' batch_norm_param { eps: 0.25 }", {1, 1},
+                            {.phase = TEST});
+  EXPECT_THAT(layer.SetBottom({3}).Forward().top_values(), Pointwise(DoubleNear(1e-12), {6}));
+}
+
+TEST(BatchNorm, HasRightGradientsAlsoInPlace) {
+  for (const bool in_place : {false, true}) {
+    for (const Shape& shape : {Shape{4, 3}, Shape{3, 2, 2, 2}, Shape{2, 2, 1, 2, 2}}) {
+      LayerTester<double> batch("type: 'BatchNorm'", shape, {.in_place = in_place});
+      EXPECT_LT(GradientError(batch, {.skip_params = {0, 1, 2}}), 1e-6);
+      LayerTester<double> global("type: 'BatchNorm' batch_norm_param { use_global_stats: true }",
+                                 shape, {.in_place = in_place});
+      global.SetParam(1, std::vector<double>(static_cast<size_t>(shape[1]), 2)).SetParam(2, {1});
+      EXPECT_LT(GradientError(global, {.skip_params = {0, 1, 2}}), 1e-8);
+    }
+  }
+}
+
+TEST(BatchNorm, DeclaresItsStatisticsAsNotLearned) {
+  LayerTester<double> layer("type: 'BatchNorm'", {2, 3});
+  for (const ParamDef& def : layer.layer().DeclareParams({{2, 3}})) EXPECT_FALSE(def.learned);
+  EXPECT_EQ(
+      ErrorText<ConfigError>([] {
+        LayerTester<float>("type: 'BatchNorm' param { lr_mult: 0 }\nparam { lr_mult: 1 }", {2, 3});
+      }),
+      "test.prototxt:2:9: error: layer \"test\" (BatchNorm): the running statistics of "
+      "BatchNorm cannot be learned\n  fix: set lr_mult: 0, or leave param away");
+  EXPECT_THROW(LayerTester<float>("type: 'BatchNorm'", {3}), ConfigError);
+}
+
+TEST(MVN, NormalisesPlanesOrImages) {
+  LayerTester<double> planes("type: 'MVN'", {1, 2, 2});
+  planes.SetBottom({1, 3, 10, 30}).Forward();
+  EXPECT_EQ(planes.top().shape(), (Shape{1, 2, 2, 1}));
+  EXPECT_THAT(planes.top_values(), Pointwise(DoubleNear(1e-7), {-1, 1, -1, 1}));
+  LayerTester<double> images(
+      "type: 'MVN' mvn_param { across_channels: true normalize_variance: "
+      "false }",
+      {1, 2, 2});
+  images.SetBottom({1, 3, 10, 30}).Forward();
+  EXPECT_THAT(images.top_values(), ElementsAre(-10, -8, -1, 19));
+}
+
+TEST(MVN, HasRightGradients) {
+  for (const char* param : {"", "across_channels: true", "normalize_variance: false",
+                            "across_channels: true normalize_variance: false"}) {
+    LayerTester<double> layer(std::string("type: 'MVN' mvn_param {") + param + "}", {2, 3, 2, 2});
+    EXPECT_LT(GradientError(layer), 1e-6) << param;
+  }
+  EXPECT_THROW(LayerTester<float>("type: 'MVN'", {1, 1, 1, 1, 1}), ConfigError);
+}
+
+}  // namespace
+}  // namespace carafe

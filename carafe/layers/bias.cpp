@@ -1,0 +1,69 @@
+// y = x + b, b being a learned blob or the second bottom, repeated over the axes of x that it does
+// not have. May run in place.
+#include "carafe/kernels/math.h"
+#include "carafe/layers/operand.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class BiasLayer final : public Layer<T> {
+ public:
+  explicit BiasLayer(const LayerSpec& spec)
+      : Layer<T>(spec),
+        param_(spec.param().bias_param()),
+        learned_(spec.param().bottom_size() == 1) {}
+  Shapes InferShapes(const Shapes& bottom) const override {
+    OperandAxis(this->spec(), bottom[0], param_.axis(), OperandShape(bottom));
+    return {bottom[0]};
+  }
+  std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override {
+    if (!learned_) return {};
+    return {{OperandShape(bottom), param_.filler()}};
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom);
+    T* y = top[0]->mutable_data(stream);
+    stream.Copy(y, bottom[0]->data(stream), static_cast<size_t>(top[0]->count()));
+    AddToChannels<T>(stream, axis.outer, axis.channels, axis.inner, Operand(bottom).data(stream),
+                     y);
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom);
+    const T* dy = top[0]->diff(stream);
+    if (learned_ ? this->param_propagate_down(0) : propagate_down[1]) {
+      if (!learned_) bottom[1]->ZeroDiff(stream);
+      AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
+                     Operand(bottom).mutable_diff(stream));
+    }
+    if (propagate_down[0]) {
+      stream.Copy(bottom[0]->mutable_diff(stream), dy, static_cast<size_t>(top[0]->count()));
+    }
+  }
+
+ private:
+  Shape OperandShape(const Shapes& bottom) const {
+    return learned_ ? LearnedOperand(this->spec(), "bias_param", bottom[0], param_.axis(),
+                                     param_.num_axes())
+                    : bottom[1];
+  }
+  ChannelAxis AxisOf(Blobs<T> bottom) {
+    return OperandAxis(this->spec(), bottom[0]->shape(), param_.axis(), Operand(bottom).shape());
+  }
+  Blob<T>& Operand(Blobs<T> bottom) { return learned_ ? this->blob(0) : *bottom[1]; }
+
+  const BiasParameter param_;
+  const bool learned_;
+};
+
+const RegisterLayer<BiasLayer> kRegistered{{.type = "Bias",
+                                            .bottoms = {1, 2},
+                                            .tops = {1, 1},
+                                            .summary = "Adds a learned blob or a second bottom.",
+                                            .in_place = true}};
+
+}  // namespace
+}  // namespace carafe

@@ -1,0 +1,19 @@
+// The second operand of Scale and Bias: a learned blob or a second bottom whose axes are those of
+// the first from `axis` on.
+#pragma once
+
+#include "carafe/kernels/channels.h"
+#include "carafe/layers/layer.h"
+
+namespace carafe {
+
+// The shape of a learned operand: axes [axis, axis + num_axes) of x; num_axes -1: to the end.
+// `path` names the layer's parameter message in errors.
+Shape LearnedOperand(const LayerSpec& spec, const std::string& path, const Shape& x, int axis,
+                     int num_axes);
+
+// How an operand of this shape lies in x; throws ConfigError where it does not fit. A scalar fits
+// everywhere.
+ChannelAxis OperandAxis(const LayerSpec& spec, const Shape& x, int axis, const Shape& operand);
+
+}  // namespace carafe

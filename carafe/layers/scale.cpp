@@ -1,0 +1,92 @@
+// y = s * x (+ b), s being a learned blob or the second bottom, repeated over the axes of x that it
+// does not have. May run in place: a copy of x is kept then.
+//   blobs: s unless there is a second bottom, then b with bias_term
+#include "carafe/kernels/math.h"
+#include "carafe/layers/operand.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+class ScaleLayer final : public Layer<T> {
+ public:
+  explicit ScaleLayer(const LayerSpec& spec)
+      : Layer<T>(spec),
+        param_(spec.param().scale_param()),
+        learned_(spec.param().bottom_size() == 1) {}
+  Shapes InferShapes(const Shapes& bottom) const override {
+    OperandAxis(this->spec(), bottom[0], param_.axis(), OperandShape(bottom));
+    return {bottom[0]};
+  }
+  std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override {
+    std::vector<ParamDef> params;
+    if (learned_) {
+      FillerParameter filler = param_.filler();
+      if (!param_.has_filler()) filler.set_value(1);
+      params.push_back({OperandShape(bottom), filler});
+    }
+    if (param_.bias_term()) params.push_back({OperandShape(bottom), param_.bias_filler()});
+    return params;
+  }
+  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom);
+    const T* x = bottom[0]->data(stream);
+    if (bottom[0]->SharesDataWith(*top[0])) {
+      input_.Reshape(bottom[0]->shape());
+      stream.Copy(input_.mutable_data(stream), x, static_cast<size_t>(input_.count()));
+    }
+    T* y = top[0]->mutable_data(stream);
+    ScaleChannels<T>(stream, axis, Operand(bottom).data(stream), x, y);
+    if (param_.bias_term()) {
+      AddToChannels<T>(stream, axis.outer, axis.channels, axis.inner, Bias().data(stream), y);
+    }
+  }
+  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
+                Blobs<T> bottom) override {
+    Stream& stream = run.stream;
+    const ChannelAxis axis = AxisOf(bottom);
+    const T* dy = top[0]->diff(stream);
+    if (param_.bias_term() && this->param_propagate_down(BiasIndex())) {
+      AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
+                     Bias().mutable_diff(stream));
+    }
+    if (learned_ ? this->param_propagate_down(0) : propagate_down[1]) {  // before dx: it may be dy
+      const Blob<T>& input = bottom[0]->SharesDataWith(*top[0]) ? input_ : *bottom[0];
+      if (!learned_) bottom[1]->ZeroDiff(stream);
+      AddChannelProducts<T>(stream, axis, input.data(stream), dy,
+                            Operand(bottom).mutable_diff(stream));
+    }
+    if (propagate_down[0]) {
+      ScaleChannels<T>(stream, axis, Operand(bottom).data(stream), dy,
+                       bottom[0]->mutable_diff(stream));
+    }
+  }
+
+ private:
+  Shape OperandShape(const Shapes& bottom) const {
+    return learned_ ? LearnedOperand(this->spec(), "scale_param", bottom[0], param_.axis(),
+                                     param_.num_axes())
+                    : bottom[1];
+  }
+  ChannelAxis AxisOf(Blobs<T> bottom) {
+    return OperandAxis(this->spec(), bottom[0]->shape(), param_.axis(), Operand(bottom).shape());
+  }
+  Blob<T>& Operand(Blobs<T> bottom) { return learned_ ? this->blob(0) : *bottom[1]; }
+  int BiasIndex() const { return learned_ ? 1 : 0; }
+  Blob<T>& Bias() { return this->blob(BiasIndex()); }
+
+  const ScaleParameter param_;
+  const bool learned_;
+  Blob<T> input_;
+};
+
+const RegisterLayer<ScaleLayer> kRegistered{
+    {.type = "Scale",
+     .bottoms = {1, 2},
+     .tops = {1, 1},
+     .summary = "Multiplies by a learned blob or a second bottom, and may add a bias.",
+     .in_place = true}};
+
+}  // namespace
+}  // namespace carafe
