@@ -51,10 +51,15 @@ wait_for_step() {
   wait "$pid"
 }
 
-# show_log_tail LOG: the end of a log, set in.
+# show_log_tail LOG: the end of a log, set in; of a build, its first failure without the compiler's command line.
 show_log_tail() {
-  printf '  the last lines of %s:\n' "${1#"$PWD/"}" >&2
-  tail -n 25 "$1" | sed 's/^/  | /' >&2
+  if grep -q '^FAILED: ' "$1"; then
+    printf '  the first failure in %s:\n' "${1#"$PWD/"}" >&2
+    sed -n '/^FAILED: /,$p' "$1" | sed 2d | head -n 25 | cut -c1-300 | sed 's/^/  | /' >&2
+  else
+    printf '  the last lines of %s:\n' "${1#"$PWD/"}" >&2
+    tail -n 25 "$1" | cut -c1-300 | sed 's/^/  | /' >&2
+  fi
 }
 
 # run_logged TITLE LOG COMMAND...: runs it with its output in LOG, and returns its exit code.

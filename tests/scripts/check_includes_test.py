@@ -15,6 +15,7 @@ CASES = [
     ("the own folder", "carafe/comm/x.cpp", '#include "carafe/comm/y.h"', None),
     ("the one header of exchange", "carafe/solvers/x.cpp", '#include "carafe/exchange/exchange.h"', None),
     ("test support in a test", "carafe/net/x_test.cpp", '#include "tests/support/layer_tester.h"', None),
+    ("what exchange includes, in a test", "carafe/solvers/x_test.cpp", '#include "carafe/comm/group.h"', None),
     ("an include in a comment", "carafe/base/x.cpp", '// #include "carafe/net/net.h"', None),
     ("a folder upwards", "carafe/base/x.h", '#include "carafe/net/net.h"', "base/ may not include net/"),
     ("a folder beside", "carafe/comm/x.cpp", '#include "carafe/proto/text.h"', "comm/ may not include proto/"),
