@@ -15,6 +15,10 @@ struct Pass {
   uint64_t seed = 0;
   int64_t index = 0;   // n = iteration * iter_size + sub-pass; in TEST the number of the test batch
   int64_t stride = 1;  // how far the next pass of this replica lies; data layers read ahead by it
+  int64_t origin = 0;  // position in the data of slot 0 of pass 0; not 0 after a resume with
+                       // another global batch: samples_seen - index * global batch
+
+  bool operator==(const Pass&) const = default;
 };
 
 // This worker among all that train the same net.
@@ -27,6 +31,8 @@ struct Replica {
   // calls row j.
   int64_t Slot(int64_t row) const { return row * count + index; }
   int64_t GlobalRows(int64_t rows) const { return global_batch > 0 ? global_batch : rows * count; }
+
+  bool operator==(const Replica&) const = default;
 };
 
 // Sums over all workers, in the order of the fixed tree. Blocks; every worker must call it alike.

@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 
+#include <cctype>
 #include <optional>
 #include <regex>
 #include <vector>
@@ -62,6 +63,46 @@ const Descriptor* MessageNamed(const Descriptor& root, const std::string& full_n
   return root.file()->pool()->FindMessageTypeByName(full_name);
 }
 
+// The type of the message whose braces enclose a place in the text; null if it cannot be told.
+const Descriptor* EnclosingType(const std::string& text, int line, int column,
+                                const Descriptor& root) {
+  std::vector<const Descriptor*> open = {&root};
+  std::string name;
+  int at_line = 1, at_column = 1;
+  char quote = '\0';
+  bool comment = false;
+  for (size_t i = 0; i < text.size() && (at_line < line || at_column < column); ++i) {
+    const char c = text[i];
+    at_column = c == '\n' ? 1 : at_column + 1;
+    at_line += c == '\n';
+    if (comment) {
+      comment = c != '\n';
+    } else if (quote != '\0') {
+      if (c == quote) quote = '\0';
+      if (c == '\\') {  // whatever follows is not the end
+        ++i;
+        ++at_column;
+      }
+    } else if (c == '#') {
+      comment = true;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '{' || c == '<') {
+      const Descriptor* outer = open.back();
+      const FieldDescriptor* field = outer == nullptr ? nullptr : outer->FindFieldByName(name);
+      open.push_back(field == nullptr ? nullptr : field->message_type());
+    } else if ((c == '}' || c == '>') && open.size() > 1) {
+      open.pop_back();
+    } else if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      const bool goes_on = i > 0 && (std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0 ||
+                                     text[i - 1] == '_');
+      if (!goes_on) name.clear();
+      name += c;
+    }
+  }
+  return open.back();
+}
+
 // Turns protobuf's sentence into ours, with a remedy.
 [[noreturn]] void ThrowParseError(const FirstError& error, const std::string& text,
                                   const std::string& file, const Descriptor& root) {
@@ -71,6 +112,7 @@ const Descriptor* MessageNamed(const Descriptor& root, const std::string& full_n
       R"re(Message type "([\w.]+)" has no field named "(\w+)"\.)re");
   static const std::regex unknown_value(
       R"re(Unknown enumeration value of "(\w+)" for field "(\w+)"\.)re");
+  static const std::regex twice(R"re(Non-repeated field "(\w+)" is specified multiple times\.)re");
   static const std::regex missing(R"re(Message missing required fields: (.*))re");
   if (std::regex_match(error.text, match, unknown_field)) {
     const std::string word = match[2];
@@ -83,15 +125,15 @@ const Descriptor* MessageNamed(const Descriptor& root, const std::string& full_n
   if (std::regex_match(error.text, match, unknown_value)) {
     const std::string word = match[1], field_name = match[2];
     at.column = ColumnOfWord(text, at.line, at.column, word);
-    std::string fix;
-    const auto* file_type = root.file();
-    for (int i = 0; i < file_type->message_type_count() && fix.empty(); ++i) {
-      const FieldDescriptor* field = file_type->message_type(i)->FindFieldByName(field_name);
-      if (field != nullptr && field->enum_type() != nullptr) {
-        fix = DidYouMean(word, ValueNames(*field->enum_type()));
-      }
-    }
+    const Descriptor* type = EnclosingType(text, at.line, at.column, root);
+    const FieldDescriptor* field = type == nullptr ? nullptr : type->FindFieldByName(field_name);
+    const bool known = field != nullptr && field->enum_type() != nullptr;
+    const std::string fix = known ? DidYouMean(word, ValueNames(*field->enum_type())) : "";
     throw ConfigError(at, fmt::format("\"{}\" is not a value of {}", word, field_name), fix);
+  }
+  if (std::regex_match(error.text, match, twice)) {
+    at.column = ColumnOfWord(text, at.line, at.column, match[1]);
+    throw ConfigError(at, fmt::format("{} is given twice", match[1].str()), "keep one of the two");
   }
   if (std::regex_match(error.text, match, missing)) {
     throw ConfigError({file}, fmt::format("required fields are missing: {}", match[1].str()),

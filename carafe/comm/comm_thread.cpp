@@ -1,0 +1,401 @@
+#include "carafe/comm/comm_thread.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "carafe/base/error.h"
+#include "carafe/base/log.h"
+
+namespace carafe {
+namespace {
+
+constexpr int kYields = 20;               // turns without movement before the thread sleeps
+constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
+constexpr double kLongestSleep = 1e-3;
+constexpr double kLongestSleepIfAwaited = 1e-4;  // the compute thread idles, so a core is free
+constexpr double kControlInterval = 2e-3;        // between looks at the control messages
+
+double Now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+std::string RankOn(int rank, const std::string& host) {
+  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+}
+
+// Signals are for the program's own threads; so are those of the threads that MPI starts from here.
+void BlockSignals() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&signals, fault);
+  pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+}
+
+}  // namespace
+
+CommThread::CommThread(Factory factory, const CommTimeouts& timeouts) : timeouts_(timeouts) {
+  thread_ = std::thread([this, factory = std::move(factory)] { Run(factory); });
+  {
+    std::unique_lock lock(mutex_);
+    moved_.wait(lock, [this] { return started_; });
+  }
+  if (start_error_) {
+    thread_.join();
+    std::rethrow_exception(start_error_);
+  }
+}
+
+CommThread::~CommThread() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    work_.notify_all();
+  }
+  thread_.join();
+}
+
+// ---- The communication thread ----
+
+void CommThread::Run(const Factory& factory) {
+  BlockSignals();
+  pthread_setname_np(pthread_self(), "carafe-comm");
+  std::exception_ptr error;
+  try {
+    transport_ = factory();
+    rank_ = transport_->rank();
+    size_ = transport_->size();
+    control_ = std::make_unique<Control>(*transport_, timeouts_);
+    PollControlFor(timeouts_.wait, [this] { return control_->complete() || control_->failure(); });
+    for (int r = 0; r < size_; ++r) hosts_.push_back(control_->host(r));
+    if (!control_->complete() && !control_->failure()) {
+      std::vector<int> missing;
+      for (int r = 0; r < size_; ++r)
+        if (hosts_[r].empty()) missing.push_back(r);
+      throw CommError(fmt::format("rank {} on {} waited {:.0f} s for {} to start", rank_,
+                                  hosts_[rank_], timeouts_.wait, Names(missing)),
+                      "look at the output of those ranks, and at the network between the hosts");
+    }
+    PublishFailure();
+  } catch (...) {
+    error = std::current_exception();
+    transport_.reset();  // before the memory that it holds
+    control_.reset();
+  }
+  {
+    std::lock_guard lock(mutex_);
+    start_error_ = error;
+    started_ = true;
+    ended_ = error != nullptr;
+    moved_.notify_all();
+  }
+  if (error) return;
+  Turns();
+  TakeLeave();
+  transport_.reset();  // before the memory that it holds
+  control_.reset();
+  retired_.clear();
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  moved_.notify_all();
+}
+
+void CommThread::Turns() {
+  int idle_turns = 0;
+  while (true) {
+    bool moved = RunTasks();
+    try {
+      moved |= PollAll(Now());
+    } catch (const std::exception& error) {
+      if (!control_->failure()) control_->Poll(Now());  // a peer that fails may have said why
+      control_->Fail({rank_, false, error.what()});
+      moved = true;
+    }
+    PublishFailure();
+    std::unique_lock lock(mutex_);
+    if (moved) moved_.notify_all();
+    if (stop_ && tasks_.empty()) return;
+    lock.unlock();
+    idle_turns = moved ? 0 : idle_turns + 1;
+    if (!moved) Rest(idle_turns);
+  }
+}
+
+bool CommThread::RunTasks() {
+  std::vector<std::function<void()>> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+  }
+  for (const auto& task : tasks) {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      control_->Fail({rank_, false, error.what()});
+    }
+  }
+  return !tasks.empty();
+}
+
+bool CommThread::PollAll(double now) {
+  bool moved = false;
+  if (wrecked_) return false;
+  if (now - last_control_ >= kControlInterval) {
+    last_control_ = now;
+    moved |= control_->Poll(now);
+    others_busy_.store(control_->AnyoneBusy(), std::memory_order_relaxed);
+    long_gone_.store(control_->LongGone(), std::memory_order_relaxed);
+  }
+  if (control_->failure()) return moved;
+  for (Poller* poller : pollers_) moved |= poller->Poll(*transport_);
+  return moved;
+}
+
+void CommThread::Rest(int idle_turns) {
+  if (idle_turns <= kYields) {
+    sched_yield();
+    return;
+  }
+  double sleep = kShortestSleep;
+  for (int i = kYields + 1; i < idle_turns && sleep < kLongestSleep; ++i) sleep *= 1.5;
+  std::unique_lock lock(mutex_);
+  sleep = std::min(sleep, waiting_ > 0 ? kLongestSleepIfAwaited : kLongestSleep);
+  work_.wait_for(lock, std::chrono::duration<double>(sleep),
+                 [this] { return stop_ || !tasks_.empty(); });
+}
+
+void CommThread::PublishFailure() {
+  if (!control_->failure() || failed_.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  failure_ = control_->failure();
+  failed_.store(true, std::memory_order_release);
+  moved_.notify_all();
+}
+
+void CommThread::PollControlFor(double seconds, const std::function<bool()>& until) {
+  const double end = Now() + seconds;
+  double sleep = kShortestSleep;
+  while (!until() && Now() < end) {
+    if (control_->Poll(Now())) {
+      sleep = kShortestSleep;
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+    sleep = std::min(sleep * 1.5, kLongestSleep);
+  }
+}
+
+void CommThread::TakeLeave() {
+  if (wrecked_) return;
+  try {
+    if (!control_->failure()) {
+      control_->Leave();
+      PollControlFor(timeouts_.wait, [this] {
+        return control_->failure() || (control_->AllLeft() && control_->Settled());
+      });
+      if (!control_->failure() && control_->AllLeft() && control_->Settled()) transport_->Finish();
+    } else {
+      PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    }
+  } catch (const std::exception& error) {
+    LogWarning("taking leave of the other ranks: {}", error.what());
+  }
+}
+
+// ---- The compute thread ----
+
+void CommThread::Post(std::function<void()> task) {
+  std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  work_.notify_one();
+}
+
+// Runs the task on the communication thread and waits for it, whatever state the group is in.
+void CommThread::RunThere(const std::function<void()>& task) noexcept {
+  bool done = false;
+  Post([&] {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      LogWarning("on the communication thread: {}", error.what());
+    }
+    std::lock_guard lock(mutex_);
+    done = true;
+    moved_.notify_all();
+  });
+  std::unique_lock lock(mutex_);
+  moved_.wait(lock, [&] { return done; });
+}
+
+void CommThread::Attach(Poller* poller) {
+  Post([this, poller] { pollers_.push_back(poller); });
+}
+
+void CommThread::Detach(Poller* poller) noexcept {
+  RunThere([&] {
+    std::erase(pollers_, poller);
+    if (poller->Idle() || wrecked_) return;
+    control_->Fail({rank_, false, "left the others in the middle of an exchange"});
+    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    wrecked_ = true;
+    transport_.reset();
+  });
+}
+
+void CommThread::Retire(std::shared_ptr<Poller> poller) noexcept {
+  RunThere([&] {
+    std::erase(pollers_, poller.get());
+    if (!poller->Idle()) retired_.push_back(std::move(poller));
+  });
+}
+
+void CommThread::Await(std::string_view what, const std::function<bool()>& done, Poller* poller) {
+  Check(what);
+  if (done()) return;
+  double waited = 0;
+  bool warned = false;
+  const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  while (true) {
+    const double before = Now();
+    if (moved_.wait_for(lock, std::chrono::milliseconds(100), ready)) break;
+    // Time in which this process was stopped counts little, and a peer's announced work not at all.
+    if (!others_busy_.load(std::memory_order_relaxed)) waited += std::min(Now() - before, 1.0);
+    const int gone = long_gone_.load(std::memory_order_relaxed);
+    const bool late = waited >= timeouts_.wait || gone >= 0;
+    if (!late && (warned || waited < timeouts_.warning)) continue;
+    lock.unlock();
+    if (late) GiveUp(what, waited, gone, poller);
+    if (!late)
+      LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, Awaited(poller), what);
+    warned = true;
+    lock.lock();
+  }
+  --waiting_;
+  lock.unlock();
+  Check(what);
+}
+
+// Fails the group, so that the wait ends.
+void CommThread::GiveUp(std::string_view what, double waited, int gone, Poller* poller) {
+  std::string text;
+  if (gone >= 0) {
+    text = fmt::format("{} has ended its work, but is awaited here: {}", Names({gone}), what);
+  } else {
+    text = fmt::format(
+        "waited {:.1f} s for {}: {}\n  fix: look at what that rank does; raise "
+        "--comm_timeout if it is only slow",
+        waited, Awaited(poller), what);
+  }
+  RunThere([&] {
+    control_->Fail({rank_, false, text});
+    PublishFailure();
+  });
+}
+
+std::string CommThread::Awaited(Poller* poller) {
+  std::string names = "the others";
+  if (poller) RunThere([&] { names = Names(poller->Awaited()); });
+  return names;
+}
+
+std::string CommThread::Names(const std::vector<int>& ranks) const {
+  if (ranks.empty()) return "the others to take what was sent";
+  std::string names;
+  for (int r : ranks) names += (names.empty() ? "" : ", ") + RankOn(r, hosts_[r]);
+  return names;
+}
+
+void CommThread::Check(std::string_view what) {
+  if (failed_.load(std::memory_order_acquire)) ThrowFailure(what);
+}
+
+void CommThread::ThrowFailure(std::string_view what) {
+  bool first;
+  GroupFailure failure;
+  {
+    std::lock_guard lock(mutex_);
+    failure = *failure_;
+    first = !std::exchange(noted_, true);
+  }
+  if (first)
+    Post([this] {
+      if (!wrecked_) control_->TakeNote();
+    });
+  const std::string who = RankOn(failure.rank, hosts_[failure.rank]);
+  if (failure.dead)
+    throw CommError(fmt::format("{} is lost: {}; awaited here: {}", who, failure.text, what),
+                    "look at the output and the system log of that host; then resume from the "
+                    "last snapshot");
+  throw CommError(fmt::format("{}: {}", who, failure.text), "");
+}
+
+bool CommThread::Fail(const std::string& text) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    noted_ = true;
+  }
+  bool speak = true;
+  RunThere([&] {
+    if (wrecked_) {
+      speak = control_->failure()->rank == rank_ || Speaks();
+      return;
+    }
+    control_->Poll(Now());
+    if (control_->failure()) {
+      control_->TakeNote();
+    } else {
+      control_->Fail({rank_, false, text});
+    }
+    PublishFailure();
+    if (control_->failure()->rank == rank_)
+      PollControlFor(timeouts_.farewell, [this] { return control_->AllNoted(); });
+    speak = Speaks();
+    if (speak) control_->Speak(false);
+    // Nobody ends before the user was told: a launcher kills the others when the first one ends.
+    if (!speak) PollControlFor(2 * timeouts_.farewell, [this] { return control_->spoken(); });
+  });
+  return speak;
+}
+
+// Rank 0 does, or the culprit if rank 0 took no note, or rank 1 if rank 0 is lost.
+bool CommThread::Speaks() const {
+  const GroupFailure& failure = *control_->failure();
+  if (control_->speaking()) return false;
+  if (failure.dead) return rank_ == (failure.rank == 0 ? 1 : 0);
+  return rank_ == 0 || (failure.rank == rank_ && !control_->Noted(0));
+}
+
+void CommThread::Spoken() noexcept {
+  RunThere([&] {
+    if (wrecked_) return;
+    control_->Speak(true);
+    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+  });
+}
+
+void CommThread::Announce(const std::string& work) {
+  Post([this, work] {
+    if (!wrecked_) control_->Announce(work);
+  });
+}
+
+std::optional<GroupFailure> CommThread::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void CommThread::Abort(const std::string& message) noexcept {
+  RunThere([&] {
+    if (!wrecked_) transport_->Abort(message);
+  });
+}
+
+}  // namespace carafe

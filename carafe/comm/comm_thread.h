@@ -1,0 +1,121 @@
+// The communication thread of one rank: makes the transport, is the only one that touches it, and
+// runs everything that polls it. Sleeps when nothing moves, for on a small machine a spinning
+// thread costs compute.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "carafe/comm/control.h"
+#include "carafe/comm/timeouts.h"
+#include "carafe/comm/transport.h"
+
+namespace carafe {
+
+// Something that works on the communication thread, in small steps that never block.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  virtual bool Poll(Transport& transport) = 0;   // true: something moved
+  virtual bool Idle() const = 0;                 // no request is open
+  virtual std::vector<int> Awaited() const = 0;  // ranks that have yet to send something
+};
+
+// The methods are called by the compute thread (one at a time), unless they say otherwise.
+class CommThread {
+ public:
+  using Factory = std::function<std::unique_ptr<Transport>()>;
+
+  // Calls `factory` on the new thread, rethrows what it throws, and waits for all ranks to greet.
+  CommThread(Factory factory, const CommTimeouts& timeouts);
+  // Takes leave of the others and finishes the transport if nobody has failed; otherwise just ends.
+  ~CommThread();
+  CommThread(const CommThread&) = delete;
+  CommThread& operator=(const CommThread&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::vector<std::string> hosts() const { return hosts_; }
+  const CommTimeouts& timeouts() const { return timeouts_; }
+
+  // Runs on the communication thread as soon as it can; in order. What it throws fails the group.
+  void Post(std::function<void()> task);
+  // Polled in every turn from now on, until detached. Must be idle when it is detached, unless the
+  // group has failed: the transport still holds its memory then, and is given up.
+  void Attach(Poller* poller);
+  void Detach(Poller* poller) noexcept;
+  // Detaches a poller that owns all memory it gave to the transport; it is kept until the thread
+  // ends if it is not idle.
+  void Retire(std::shared_ptr<Poller> poller) noexcept;
+
+  // Blocks until done() holds; done() reads only what pollers and tasks publish with release
+  // order. Throws CommError when the group has failed, or when the time is up (which fails it).
+  // `poller`, if any, is attached, and asked whom it awaits.
+  void Await(std::string_view what, const std::function<bool()>& done, Poller* poller = nullptr);
+  void Check(std::string_view what);  // throws if the group has failed
+
+  // See Group. Fail returns whether this rank is the one to tell the user, after which it calls
+  // Spoken.
+  bool Fail(const std::string& text) noexcept;
+  void Spoken() noexcept;
+  void Announce(const std::string& work);
+  std::optional<GroupFailure> failure() const;
+  void Abort(const std::string& message) noexcept;
+
+ private:
+  void Run(const Factory& factory);
+  void Turns();
+  bool Speaks() const;
+  bool RunTasks();
+  bool PollAll(double now);
+  void Rest(int idle_turns);
+  void TakeLeave();
+  void PollControlFor(double seconds, const std::function<bool()>& until);
+  void PublishFailure();
+  void RunThere(const std::function<void()>& task) noexcept;
+  void GiveUp(std::string_view what, double waited, int gone, Poller* poller);
+  std::string Awaited(Poller* poller);
+  std::string Names(const std::vector<int>& ranks) const;
+  [[noreturn]] void ThrowFailure(std::string_view what);
+
+  const CommTimeouts timeouts_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<std::string> hosts_;
+
+  // Of the communication thread alone.
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Control> control_;
+  std::vector<Poller*> pollers_;
+  double last_control_ = 0;
+  std::vector<std::shared_ptr<Poller>> retired_;
+  bool wrecked_ = false;  // the transport is gone, since memory that it held is
+
+  mutable std::mutex mutex_;       // guards what follows, but for the atomics
+  std::condition_variable work_;   // for the communication thread
+  std::condition_variable moved_;  // for the compute thread
+  std::vector<std::function<void()>> tasks_;
+  std::exception_ptr start_error_;
+  std::optional<GroupFailure> failure_;
+  bool started_ = false;
+  bool stop_ = false;
+  bool ended_ = false;
+  int waiting_ = 0;     // in Await
+  bool noted_ = false;  // this rank's compute thread knows of the failure
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> others_busy_{false};
+  std::atomic<int> long_gone_{-1};  // see Control::LongGone
+
+  std::thread thread_;  // last: starts when all the rest is there
+};
+
+}  // namespace carafe

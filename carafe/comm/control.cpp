@@ -1,0 +1,193 @@
+#include "carafe/comm/control.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/tags.h"
+
+namespace carafe {
+
+Control::Control(Transport& transport, const CommTimeouts& timeouts)
+    : transport_(transport), timeouts_(timeouts), peers_(transport.size()) {
+  peers_[transport.rank()].host = transport.host();
+  for (int r = 0; r < transport.size(); ++r) {
+    if (r == transport.rank()) continue;
+    Peer& peer = peers_[r];
+    peer.incoming = std::make_unique<Message>();
+    peer.receive = transport.Receive(r, kControlTag, peer.incoming.get(), sizeof(Message));
+  }
+  TellAll(Kind::kHello, transport.host());
+}
+
+void Control::Tell(int rank, Kind kind, const std::string& text, const GroupFailure* failure) {
+  Peer& peer = peers_[rank];
+  if (peer.lost || left_) return;  // one that has left still listens, until this rank leaves too
+  Outgoing out{std::make_unique<Message>(), 0};
+  Message& m = *out.message;
+  std::memset(&m, 0, sizeof m);
+  m.kind = kind;
+  m.culprit = failure ? failure->rank : transport_.rank();
+  m.dead = failure && failure->dead;
+  m.length = static_cast<uint32_t>(std::min(text.size(), sizeof m.text));
+  std::memcpy(m.text, text.data(), m.length);
+  try {
+    out.request = transport_.Send(rank, kControlTag, out.message.get(), sizeof m);
+    peer.outgoing.push_back(std::move(out));
+  } catch (const CommError& error) {
+    peer.broken = error.what();  // for the next Poll; the others must hear it all the same
+  }
+}
+
+void Control::TellAll(Kind kind, const std::string& text, const GroupFailure* failure) {
+  for (int r = 0; r < transport_.size(); ++r)
+    if (r != transport_.rank()) Tell(r, kind, text, failure);
+}
+
+bool Control::Poll(double now) {
+  const double step = last_ < 0 ? 0 : std::clamp(now - last_, 0.0, 1.0);
+  last_ = now;
+  bool heard = false;
+  int lost = -1;
+  std::string how;
+  for (int r = 0; r < transport_.size(); ++r) {
+    Peer& peer = peers_[r];
+    if (r == transport_.rank() || peer.lost) continue;
+    peer.silent += step;
+    try {
+      Flush(r);
+      while (peer.receive != 0 && transport_.Done(peer.receive)) {
+        Hear(r);
+        heard = true;
+      }
+    } catch (const CommError& error) {
+      lost = r;
+      how = error.what();
+    }
+    if (!peer.broken.empty()) {
+      lost = r;
+      how = peer.broken;
+    }
+    if (!peer.left && peer.greeted && peer.silent > timeouts_.silence) {
+      lost = r;
+      how = fmt::format("no sign of life for {:.1f} s", peer.silent);
+    }
+  }
+  if (lost >= 0) {  // after all others were heard: one of them may know more
+    Lose(lost, how);
+    heard = true;
+  }
+  since_heartbeat_ += step;
+  if (since_heartbeat_ >= timeouts_.heartbeat && !left_) {
+    since_heartbeat_ = 0;
+    for (int r = 0; r < transport_.size(); ++r)  // a peer that takes nothing gets no more
+      if (r != transport_.rank() && peers_[r].outgoing.empty()) Tell(r, Kind::kHeartbeat, "");
+  }
+  return heard;
+}
+
+void Control::Flush(int rank) {
+  std::deque<Outgoing>& outgoing = peers_[rank].outgoing;
+  while (!outgoing.empty() && transport_.Done(outgoing.front().request)) outgoing.pop_front();
+}
+
+void Control::Hear(int rank) {
+  Peer& peer = peers_[rank];
+  const Message& m = *peer.incoming;
+  const std::string text(m.text, std::min<size_t>(m.length, sizeof m.text));
+  peer.silent = 0;
+  peer.receive = 0;
+  switch (m.kind) {
+    case Kind::kHello:
+      peer.host = text;
+      peer.greeted = true;
+      ++greeted_;
+      break;
+    case Kind::kHeartbeat:
+      break;
+    case Kind::kBusy:
+      peer.busy = !text.empty();
+      break;
+    case Kind::kFailure:
+      peer.noted = true;  // who tells it knows it
+      if (!failure_) failure_ = GroupFailure{m.culprit, m.dead != 0, text};
+      break;
+    case Kind::kSpeaking:
+      speaking_ = true;
+      break;
+    case Kind::kSpoken:
+      speaking_ = spoken_ = true;
+      break;
+    case Kind::kLeave:
+      peer.left = true;
+      return;  // nothing more will come
+  }
+  peer.receive = transport_.Receive(rank, kControlTag, peer.incoming.get(), sizeof(Message));
+}
+
+void Control::Lose(int rank, const std::string& how) {
+  if (!left_) Fail({rank, true, how});  // told to the lost one too: it may be only mute
+  peers_[rank].lost = true;
+  peers_[rank].receive = 0;
+}
+
+void Control::Fail(GroupFailure failure) {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  TellAll(Kind::kFailure, failure_->text, &*failure_);
+}
+
+// The failure is told again: whoever sees this rank end must know why, even if the culprit's own
+// words come late.
+void Control::TakeNote() { TellAll(Kind::kFailure, failure_->text, &*failure_); }
+
+bool Control::AllNoted() const {
+  for (int r = 0; r < transport_.size(); ++r) {
+    const Peer& peer = peers_[r];
+    if (r != transport_.rank() && !peer.noted && !peer.left && !peer.lost) return false;
+  }
+  return true;
+}
+
+void Control::Speak(bool done) {
+  speaking_ = true;
+  spoken_ = done;
+  TellAll(done ? Kind::kSpoken : Kind::kSpeaking, "");
+}
+
+void Control::Announce(const std::string& work) {
+  if (work == work_) return;
+  work_ = work;
+  TellAll(Kind::kBusy, work);
+}
+
+bool Control::AnyoneBusy() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.busy; });
+}
+
+void Control::Leave() {
+  TellAll(Kind::kLeave, "");
+  left_ = true;
+}
+
+bool Control::AllLeft() const {
+  for (int r = 0; r < transport_.size(); ++r)
+    if (r != transport_.rank() && !peers_[r].left && !peers_[r].lost) return false;
+  return true;
+}
+
+int Control::LongGone() const {
+  for (int r = 0; r < transport_.size(); ++r)
+    if (peers_[r].left && peers_[r].silent > timeouts_.silence) return r;
+  return -1;
+}
+
+bool Control::Settled() const {
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const Peer& p) { return p.lost || p.outgoing.empty(); });
+}
+
+}  // namespace carafe

@@ -1,0 +1,144 @@
+#include "carafe/comm/group.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "carafe/base/error.h"
+#include "carafe/base/log.h"
+#include "carafe/comm/collectives.h"
+#include "carafe/comm/comm_thread.h"
+#include "carafe/core/tree_sum.h"
+
+namespace carafe {
+namespace {
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+constexpr size_t kBroadcastPiece = size_t{32} << 20;
+
+// Has the thread poll `poller` until it is done.
+template <typename P>
+void RunPoller(CommThread& thread, const std::shared_ptr<P>& poller, std::string_view what) {
+  thread.Check(what);
+  struct Attached {
+    CommThread& thread;
+    const std::shared_ptr<P>& poller;
+    ~Attached() { thread.Retire(poller); }
+  };
+  thread.Attach(poller.get());
+  const Attached attached{thread, poller};
+  thread.Await(
+      what, [&] { return poller->done(); }, poller.get());
+}
+
+}  // namespace
+
+Group::Group() : hosts_{HostName()} {}
+
+Group::Group(std::unique_ptr<CommThread> thread)
+    : thread_(std::move(thread)), rank_(thread_->rank()), hosts_(thread_->hosts()) {
+  local_size_ = 0;
+  for (int r = 0; r < size(); ++r) {
+    if (hosts_[r] != host()) continue;
+    if (r < rank_) ++local_rank_;
+    ++local_size_;
+  }
+}
+
+Group::~Group() = default;
+
+void Group::Barrier(std::string_view what) { AllGather("", what); }
+
+void Group::Broadcast(void* data, size_t bytes, int root, std::string_view what) {
+  Ensure(root >= 0 && root < size(), "a broadcast from a rank that does not exist");
+  if (!thread_) return;
+  char* at = static_cast<char*>(data);
+  do {  // in pieces, which are copied
+    const size_t piece = std::min(bytes, kBroadcastPiece);
+    std::vector<char> copy(piece);
+    if (rank_ == root && piece > 0) std::memcpy(copy.data(), at, piece);
+    const auto poller =
+        std::make_shared<BroadcastPoller>(rank_, size(), ++calls_, std::move(copy), root);
+    RunPoller(*thread_, poller, what);
+    if (rank_ != root && piece > 0) std::memcpy(at, poller->data().data(), piece);
+    at += piece;
+    bytes -= piece;
+  } while (bytes > 0);
+}
+
+std::vector<std::string> Group::AllGather(const std::string& mine, std::string_view what) {
+  if (!thread_) return {mine};
+  const auto poller = std::make_shared<AllGatherPoller>(rank_, size(), ++calls_, mine);
+  RunPoller(*thread_, poller, what);
+  return poller->Take();
+}
+
+void Group::Sum(std::span<double> values) {
+  if (!thread_) return;
+  const std::string mine(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  std::vector<std::vector<double>> all;
+  std::vector<const double*> parts;
+  for (const std::string& part : AllGather(mine, "a sum over all ranks")) {
+    if (part.size() != mine.size())
+      throw CommError(fmt::format("rank {} sums {} values, another rank {}", rank_, values.size(),
+                                  part.size() / sizeof(double)),
+                      "all ranks must run the same net");
+    auto& copy = all.emplace_back(values.size());
+    if (!part.empty()) std::memcpy(copy.data(), part.data(), part.size());
+    parts.push_back(copy.data());
+  }
+  TreeSum<double>(parts, static_cast<int64_t>(values.size()), values.data());
+}
+
+void Group::Agree(const std::string& my_error) {
+  const std::vector<std::string> errors = AllGather(my_error, "whether all ranks are well");
+  int first = -1;
+  int failing = 0;
+  for (int r = size() - 1; r >= 0; --r) {
+    if (errors[r].empty()) continue;
+    first = r;
+    ++failing;
+  }
+  if (first < 0) return;
+  agreed_on_error_ = true;
+  if (first == 0 && failing == size()) throw Error(errors[0]);
+  throw Error(fmt::format("rank {} on {}: {}", first, hosts_[first], errors[first]));
+}
+
+void Group::Fail(const std::string& text, const std::function<void()>& tell_user) noexcept {
+  bool speak = rank_ == 0;
+  try {
+    if (agreed_on_error_) {
+      if (speak && tell_user) tell_user();
+      Barrier("rank 0 to print the error");
+      return;
+    }
+    if (thread_) speak = thread_->Fail(text);
+    if (speak && tell_user) tell_user();
+    if (speak && thread_) thread_->Spoken();
+  } catch (const std::exception& error) {
+    LogWarning("rank {}, while ending: {}", rank_, error.what());
+  }
+}
+
+void Group::Check() {
+  if (thread_) thread_->Check("the next step");
+}
+
+void Group::Abort(const std::string& message) noexcept {
+  if (thread_) thread_->Abort(message);
+}
+
+void Group::Announce(const std::string& work) {
+  if (thread_) thread_->Announce(work);
+}
+
+}  // namespace carafe

@@ -1,0 +1,92 @@
+// The ranks that train together, as the compute thread sees them: blocking collectives for set-up
+// and borders, agreement on errors, and the way to end all ranks. The steps themselves go through
+// exchange/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carafe/comm/timeouts.h"
+#include "carafe/core/run_context.h"
+
+namespace carafe {
+
+class CommThread;
+
+// Used by one thread of its rank: the compute thread. Every rank makes the same collective calls in
+// the same order. `what` says in a few words what is awaited ("weights of layer conv1"); it appears
+// in warnings and errors. Each wait ends with CommError when a peer fails, falls silent, or does
+// not come within timeouts.wait. With one rank nothing waits, and there is no thread.
+//
+// Shape of a program: catch where group, exchange and net are still alive, and let the group decide
+// who prints:
+//   try { ...train... } catch (const std::exception& error) {
+//     group.Fail(error.what(), [&] { Print(error.what()); });
+//     return 1;
+//   }
+class Group : public GroupSum {
+ public:
+  Group();  // rank 0 of 1
+  // Takes over a running thread; the ranks exchange host names here.
+  explicit Group(std::unique_ptr<CommThread> thread);
+  ~Group() override;  // takes leave of the others, in good order unless the group has failed
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(hosts_.size()); }
+  const std::string& host() const { return hosts_[rank_]; }
+  const std::string& host(int rank) const { return hosts_[rank]; }
+  int local_rank() const { return local_rank_; }  // among the ranks of the same host
+  int local_size() const { return local_size_; }
+
+  void Barrier(std::string_view what);
+  // All ranks give the same size; afterwards all have root's bytes.
+  void Broadcast(void* data, size_t bytes, int root, std::string_view what);
+  // Element r is what rank r gave; lengths may differ.
+  std::vector<std::string> AllGather(const std::string& mine, std::string_view what);
+  // Sums in the fixed tree: bit-equal on every rank.
+  void Sum(std::span<double> values) override;
+
+  // Every rank gives its error text, or "" if it has none. If any has one, all ranks throw Error
+  // with the text of the lowest failing rank, marked `rank R on HOST: ` unless it is rank 0's and
+  // every rank fails. The group stays usable, and all ranks can end in good order.
+  void Agree(const std::string& my_error);
+
+  // This rank ends with an error. Unless all ranks have agreed on it, every other rank's current or
+  // next wait throws CommError with this rank, its host and the text. Every rank that got an error
+  // calls this; `tell_user` is called on exactly one of them: rank 0, or who stands in for it when
+  // rank 0 is lost or takes no note in time. Returns when that is done, or after a few times
+  // timeouts.farewell.
+  void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
+  // Whether the ranks have agreed on an error: all of them know, and end in good order.
+  bool agreed_on_error() const { return agreed_on_error_; }
+  // Throws CommError if some rank has failed; for loops without waits.
+  void Check();
+  // Asks the launcher to end all ranks at once, this process too: the last resort of a main() that
+  // has printed its error and must not leave hanging ranks behind.
+  void Abort(const std::string& message) noexcept;
+
+  // Long work that the others wait for (a test, a snapshot): while it is announced, their waits do
+  // not count the time. "" ends it.
+  void Announce(const std::string& work);
+
+  CommThread* thread() const { return thread_.get(); }  // null with one rank
+
+ private:
+  std::unique_ptr<CommThread> thread_;
+  int rank_ = 0;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  bool agreed_on_error_ = false;
+  uint64_t calls_ = 0;  // collectives so far: ranks that fall out of step notice it
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace carafe

@@ -1,0 +1,111 @@
+#include "carafe/comm/launcher.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/comm_thread.h"
+#include "carafe/comm/mpi_transport.h"
+
+namespace carafe {
+namespace {
+
+std::optional<int> Number(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text) return {};
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || value < 0) return {};
+  return value;
+}
+
+// A launcher, by the variables that it gives to every rank. A launcher counts only if size and rank
+// are both there; local ones may be absent.
+struct Launcher {
+  const char* name;
+  const char* mpi;  // "" where the variables do not tell it
+  const char* size;
+  const char* rank;
+  const char* local_size;
+  const char* local_rank;
+};
+
+// The first that fits is taken: an mpirun inside a Slurm job is an mpirun.
+constexpr Launcher kLaunchers[] = {
+    {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"mpirun of MPICH", "mpich", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+    {"mpirun_rsh of MVAPICH2", "", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"jsrun", "", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_SIZE",
+     "JSM_NAMESPACE_LOCAL_RANK"},
+    {"flux run", "", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", "", "FLUX_TASK_LOCAL_ID"},
+    // Set by srun for the tasks of a step only: a batch script by itself is one process.
+    {"srun", "", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "", "SLURM_LOCALID"},
+};
+
+Launch Read(const Launcher& launcher) {
+  Launch launch;
+  launch.mpi = launcher.mpi;
+  launch.launcher =
+      fmt::format("{} ({}={})", launcher.name, launcher.size, std::getenv(launcher.size));
+  launch.size = *Number(launcher.size);
+  launch.rank = *Number(launcher.rank);
+  launch.local_size = Number(launcher.local_size).value_or(1);
+  launch.local_rank = Number(launcher.local_rank).value_or(0);
+  return launch;
+}
+
+Launch ReadEnvironment() {
+  for (const Launcher& launcher : kLaunchers)
+    if (Number(launcher.size) && Number(launcher.rank)) return Read(launcher);
+  return {};
+}
+
+}  // namespace
+
+Launch DetectLaunch() {
+  Launch launch = ReadEnvironment();
+  if (launch.mpi.empty() && std::getenv("PMIX_RANK")) {  // srun --mpi=pmix
+    launch.mpi = "openmpi";
+    if (launch.launcher.empty()) {
+      launch.launcher = "a launcher with PMIx (PMIX_RANK)";
+      launch.size = 0;
+    }
+  }
+  if (const char* chosen = std::getenv("CARAFE_MPI"); chosen && *chosen) {
+    const std::string_view mpi = chosen;
+    if (mpi != "openmpi" && mpi != "mpich")
+      throw ConfigError(fmt::format("CARAFE_MPI is \"{}\"", mpi),
+                        "set it to openmpi or mpich, or unset it");
+    launch.mpi = mpi;
+    if (launch.launcher.empty()) {
+      launch.launcher = fmt::format("CARAFE_MPI={}", mpi);
+      launch.size = 0;
+    }
+  }
+  if (launch.size == 1) launch.mpi = "";  // needs nobody
+  if (launch.size > 1 && launch.mpi.empty())
+    throw ConfigError(
+        fmt::format("{} started {} processes, but it cannot be told with which MPI they talk",
+                    launch.launcher, launch.size),
+        "set CARAFE_MPI to openmpi or mpich; under Slurm, start with srun --mpi=pmix (Open MPI) or "
+        "srun --mpi=pmi2 (MPICH)");
+  return launch;
+}
+
+std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts) {
+  const Launch launch = DetectLaunch();
+  if (launch.mpi.empty()) return std::make_unique<Group>();
+  auto thread =
+      std::make_unique<CommThread>([launch] { return MakeMpiTransport(launch); }, timeouts);
+  return std::make_unique<Group>(std::move(thread));
+}
+
+}  // namespace carafe

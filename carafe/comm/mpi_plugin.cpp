@@ -1,0 +1,159 @@
+// Every call of MPI. Built once per installed MPI as libcarafe_mpi_<name>.so, loaded at run time by
+// mpi_transport.cpp; knows nothing of the library but the table.
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "carafe/comm/mpi_table.h"
+
+namespace {
+
+// Our own errors; MPI's codes are positive.
+constexpr int32_t kNoThreads = -1;
+constexpr int32_t kTooLong = -2;
+constexpr int32_t kAgain = -3;
+
+struct Open {
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool is_receive = false;
+};
+
+struct State {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool ours = false;               // we started MPI, so we end it
+  std::vector<Open> open;          // request n is open[n - 1]
+  std::vector<uint64_t> free_ids;  // of open
+};
+
+State& TheState() {
+  static State state;
+  return state;
+}
+
+uint64_t Keep(MPI_Request request, bool is_receive) {
+  State& state = TheState();
+  if (state.free_ids.empty()) {
+    state.open.emplace_back();
+    state.free_ids.push_back(state.open.size());
+  }
+  const uint64_t id = state.free_ids.back();
+  state.free_ids.pop_back();
+  state.open[id - 1] = {request, is_receive};
+  return id;
+}
+
+int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, char* host, int32_t host_bytes) {
+  State& state = TheState();
+  int flag = 0;
+  int error = MPI_Finalized(&flag);
+  if (error != MPI_SUCCESS) return error;
+  if (flag) return kAgain;
+  error = MPI_Initialized(&flag);
+  if (error != MPI_SUCCESS) return error;
+  int level = MPI_THREAD_SINGLE;
+  if (flag) {  // by someone else in this process, on another thread
+    error = MPI_Query_thread(&level);
+    if (error == MPI_SUCCESS && level < MPI_THREAD_MULTIPLE) return kNoThreads;
+  } else {
+    state.ours = true;
+    error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    if (error == MPI_SUCCESS && level < MPI_THREAD_FUNNELED) return kNoThreads;
+  }
+  if (error != MPI_SUCCESS) return error;
+  error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (error != MPI_SUCCESS) return error;
+  error = MPI_Comm_dup(MPI_COMM_WORLD, &state.comm);
+  if (error != MPI_SUCCESS) return error;
+  error = MPI_Comm_set_errhandler(state.comm, MPI_ERRORS_RETURN);
+  if (error != MPI_SUCCESS) return error;
+  int value = 0;
+  if ((error = MPI_Comm_rank(state.comm, &value)) != MPI_SUCCESS) return error;
+  *rank = value;
+  if ((error = MPI_Comm_size(state.comm, &value)) != MPI_SUCCESS) return error;
+  *size = value;
+  int* bound = nullptr;
+  error = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+  if (error != MPI_SUCCESS) return error;
+  *max_tag = flag ? *bound : 32767;  // the least that MPI promises
+  char name[MPI_MAX_PROCESSOR_NAME + 1] = "";
+  int length = 0;
+  if ((error = MPI_Get_processor_name(name, &length)) != MPI_SUCCESS) return error;
+  std::snprintf(host, static_cast<size_t>(host_bytes), "%s", name);
+  return 0;
+}
+
+int32_t Send(int32_t to, int32_t tag, const void* data, int64_t bytes, uint64_t* request) {
+  if (bytes < 0 || bytes > INT_MAX) return kTooLong;
+  MPI_Request r = MPI_REQUEST_NULL;
+  const int error =
+      MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, TheState().comm, &r);
+  if (error != MPI_SUCCESS) return error;
+  *request = Keep(r, false);
+  return 0;
+}
+
+int32_t Receive(int32_t from, int32_t tag, void* data, int64_t bytes, uint64_t* request) {
+  if (bytes < 0 || bytes > INT_MAX) return kTooLong;
+  MPI_Request r = MPI_REQUEST_NULL;
+  const int error =
+      MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, TheState().comm, &r);
+  if (error != MPI_SUCCESS) return error;
+  *request = Keep(r, true);
+  return 0;
+}
+
+int32_t Test(uint64_t request, int32_t* done, int64_t* bytes) {
+  State& state = TheState();
+  Open& open = state.open[request - 1];
+  MPI_Status status;
+  int flag = 0;
+  const int error = MPI_Test(&open.request, &flag, &status);
+  *done = flag;
+  *bytes = -1;
+  if (error != MPI_SUCCESS) return error;
+  if (!flag) return 0;
+  state.free_ids.push_back(request);
+  if (!open.is_receive) return 0;
+  int count = 0;
+  const int count_error = MPI_Get_count(&status, MPI_BYTE, &count);
+  if (count_error != MPI_SUCCESS) return count_error;
+  *bytes = count;
+  return 0;
+}
+
+int32_t Finish() {
+  State& state = TheState();
+  const int error = MPI_Comm_free(&state.comm);
+  if (error != MPI_SUCCESS || !state.ours) return error;
+  return MPI_Finalize();
+}
+
+void Abort(int32_t exit_code) { MPI_Abort(TheState().comm, exit_code); }
+
+void Describe(int32_t error, char* text, int32_t text_bytes) {
+  char words[MPI_MAX_ERROR_STRING + 1] = "";
+  int length = 0;
+  if (error == kNoThreads) {
+    std::strcpy(words, "MPI does not allow a communication thread of our own");
+  } else if (error == kTooLong) {
+    std::strcpy(words, "a message has more than 2^31 - 1 bytes");
+  } else if (error == kAgain) {
+    std::strcpy(words, "MPI was started and ended before in this process, and cannot start again");
+  } else if (MPI_Error_string(error, words, &length) != MPI_SUCCESS) {
+    std::snprintf(words, sizeof words, "MPI error %d", static_cast<int>(error));
+  }
+  std::snprintf(text, static_cast<size_t>(text_bytes), "%s", words);
+}
+
+const CarafeMpiTable kTable = {
+    CARAFE_MPI_TABLE_VERSION, CARAFE_MPI_NAME, Start, Send, Receive, Test, Finish, Abort, Describe};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const CarafeMpiTable* carafe_mpi_table() {
+  return &kTable;
+}

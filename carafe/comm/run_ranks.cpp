@@ -1,0 +1,81 @@
+#include "carafe/comm/run_ranks.h"
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "carafe/comm/comm_thread.h"
+#include "carafe/comm/thread_transport.h"
+
+namespace carafe {
+namespace {
+
+class FirstError {
+ public:
+  void Keep() {  // in a catch block
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  void Rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+void RunThreads(int n, const std::function<void(int)>& body) {
+  FirstError error;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < n; ++r)
+    threads.emplace_back([&, r] {
+      try {
+        body(r);
+      } catch (...) {
+        error.Keep();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  error.Rethrow();
+}
+
+}  // namespace
+
+void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTimeouts& timeouts) {
+  if (n == 1) {
+    Group group;
+    rank_main(group);
+    return;
+  }
+  FirstError culprit;
+  FirstError error;
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
+  RunThreads(n, [&](int r) {
+    Group group(
+        std::make_unique<CommThread>([&] { return MakeThreadTransport(hub, r); }, timeouts));
+    try {
+      rank_main(group);
+    } catch (const std::exception& e) {
+      error.Keep();
+      group.Fail(e.what());
+      // The others' errors may have been kept first, but tell of this one only.
+      if (group.thread()->failure()->rank == r) culprit.Keep();
+    }
+  });
+  culprit.Rethrow();
+  error.Rethrow();
+}
+
+void RunTransports(int n, const std::function<void(Transport&)>& rank_main) {
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
+  RunThreads(n, [&](int r) {
+    const std::unique_ptr<Transport> transport = MakeThreadTransport(hub, r);
+    rank_main(*transport);
+    transport->Finish();
+  });
+}
+
+}  // namespace carafe

@@ -1,0 +1,22 @@
+// Runs a function on n ranks that are threads of this process: the test bed of everything
+// distributed.
+#pragma once
+
+#include <functional>
+
+#include "carafe/comm/group.h"
+#include "carafe/comm/transport.h"
+
+namespace carafe {
+
+// Each rank gets its group, with a communication thread of its own (none if n is 1). A rank that
+// throws fails the group, so the others end too; when all have ended, the exception of the rank
+// that failed first is rethrown.
+void RunRanks(int n, const std::function<void(Group&)>& rank_main,
+              const CommTimeouts& timeouts = {});
+
+// The same with bare transports, each used by the thread of its rank. Ranks that await something of
+// one that has thrown get a CommError.
+void RunTransports(int n, const std::function<void(Transport&)>& rank_main);
+
+}  // namespace carafe

@@ -1,0 +1,41 @@
+// Moves bytes between ranks, and knows no net. One implementation per way: threads of one process
+// (thread_transport.h) and MPI (mpi_transport.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace carafe {
+
+// Made, used and destroyed by one thread only: the communication thread of its rank.
+//
+// A message goes to the oldest receive of the same (from, tag); messages of one (from, tag) arrive
+// in the order in which they were sent. Its size must be the one that the receive expects: anything
+// else is a CommError. One message has at most kMaxBytes; callers cut what is longer.
+class Transport {
+ public:
+  // A send or receive under way. 0 is none, and done.
+  using Request = uint64_t;
+  static constexpr size_t kMaxBytes = size_t{1} << 30;
+
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::string& host() const = 0;
+
+  // Both return at once; the memory belongs to the transport until the request is done.
+  virtual Request Send(int to, int tag, const void* data, size_t bytes) = 0;
+  virtual Request Receive(int from, int tag, void* data, size_t bytes) = 0;
+  // Moves what can be moved, and says whether this request is done; a done request is forgotten
+  // and must not be asked about again. Throws CommError when the message failed.
+  virtual bool Done(Request request) = 0;
+  // Leaves the group in good order; every rank calls it, with no request open. A transport that is
+  // destroyed without it is a rank that has died.
+  virtual void Finish() = 0;
+  // Asks the launcher to end every rank at once, this one too: the last resort. Does nothing where
+  // there is no launcher.
+  virtual void Abort(const std::string& message) noexcept = 0;
+};
+
+}  // namespace carafe

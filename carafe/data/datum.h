@@ -1,0 +1,32 @@
+// The content of one record: a serialized Datum, checked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "carafe/data/source.h"
+#include "carafe/proto/messages.h"
+
+namespace carafe {
+
+// Channels x height x width values, as bytes or as floats (the other span is empty). The spans
+// point into the Datum that it was parsed into.
+struct DatumView {
+  int64_t channels = 0, height = 0, width = 0;
+  int label = 0;
+  std::span<const uint8_t> bytes;
+  std::span<const float> floats;
+
+  int64_t count() const { return channels * height * width; }
+  bool SameSize(const DatumView& other) const {
+    return channels == other.channels && height == other.height && width == other.width;
+  }
+  std::string SizeText() const;  // "3x32x32"
+};
+
+// Parses record `index` of `source` into `storage`, which may be used again for the next record.
+// Throws DataError (path, position, key) for bytes that are no Datum, or a size that does not fit.
+DatumView ReadDatum(const Source& source, int64_t index, Datum* storage);
+
+}  // namespace carafe

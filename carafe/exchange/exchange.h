@@ -1,0 +1,115 @@
+// How the workers come to agree on the parameters. A strategy knows neither Net nor Solver. Every
+// rank makes the same calls, for each of its workers w, in every step:
+//   forward   AwaitValue(w, p, stream)     before a layer reads parameter p
+//   backward  GradientReady(w, p, stream)  p's gradient is final: start moving it, do not block
+//   step      FinishStep(votes)            every gradient of this step has been announced
+//             AwaitVerdict()               the votes of all ranks, summed; then either go on, or
+//             Cancel()                     throw the step away
+//   border    Drain()                      before a test or a snapshot: nothing is on its way
+// The strategy calls update(p) when p's sum over all workers is there. Strategies that send factors
+// instead of gradients will add FactorsReady(w, p, a, b, stream) beside GradientReady.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "carafe/base/registry.h"
+#include "carafe/comm/group.h"
+#include "carafe/core/stream.h"
+
+namespace carafe {
+
+// One learnable parameter blob. The index of a parameter is its place in Caffe's learnable order;
+// in memory all gradients lie in one arena, in the order of the backward pass. Memory is not owned
+// and outlives the exchange.
+template <typename T>
+struct ParamInfo {
+  std::string name;
+  int64_t count = 0;
+  T* value = nullptr;
+  T* gradient = nullptr;
+  int64_t arena_offset = 0;  // of the gradient, in elements from the arena's start
+};
+
+// What each rank says at the end of a step; the verdict is the sum over ranks, in the fixed tree.
+// Trivially copyable doubles only.
+struct StepVotes {
+  double loss = 0;       // to be divided by weight
+  double weight = 0;     // 1 per worker that has a loss
+  double stop = 0;       // > 0: someone was asked to stop
+  double terminate = 0;  // > 0: someone was told to stop with a snapshot (SIGTERM)
+  double snapshot = 0;   // > 0: someone was asked for a snapshot
+  double bad = 0;        // > 0: someone saw a NaN or an infinite loss
+};
+
+struct ExchangeStats {
+  double wait_seconds = 0;  // of the compute thread, in all calls since the start
+  int64_t bytes_sent = 0;   // payload that this rank sent
+  int64_t steps = 0;
+};
+
+// Called by the compute thread. A call that waits throws CommError as Group's calls do; after that
+// only the destructor may be called.
+template <typename T>
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  // If p's update is pending: waits for its sum, then runs update(p) on the calling thread.
+  virtual void AwaitValue(int worker, int param, Stream& stream) = 0;
+  // From here until p's update the gradient belongs to the exchange. Each parameter once a step.
+  virtual void GradientReady(int worker, int param, Stream& stream) = 0;
+  virtual void FinishStep(const StepVotes& mine) = 0;
+  // Once a step, after FinishStep and before the next AwaitValue.
+  virtual StepVotes AwaitVerdict() = 0;
+  // After AwaitVerdict: forgets the pending updates. The gradients hold sums, or parts of them.
+  virtual void Cancel() = 0;
+  // All pending sums are in, and all updates done.
+  virtual void Drain() = 0;
+  virtual ExchangeStats stats() const = 0;
+};
+
+template <typename T>
+struct ExchangeSetup {
+  Group& group;                           // outlives the exchange
+  std::span<const ParamInfo<T>> params;   // copied; equal names, counts and offsets on all ranks
+  std::function<void(int param)> update;  // on the compute thread; the gradient holds the plain sum
+  bool update_needs_all = false;          // clip_gradients: no update before every sum is in
+  size_t bucket_bytes = size_t{4} << 20;  // gradients that travel together
+  bool overlap = true;                    // off: nothing moves before FinishStep
+};
+
+struct ExchangeInfo {
+  std::string name;
+  std::string summary;
+};
+
+struct ExchangeEntry {
+  ExchangeInfo info;
+  std::function<std::unique_ptr<Exchange<float>>(const ExchangeSetup<float>&)> make_float;
+  std::function<std::unique_ptr<Exchange<double>>(const ExchangeSetup<double>&)> make_double;
+};
+
+using ExchangeRegistry = Registry<ExchangeEntry>;
+
+template <template <typename> class X>
+struct RegisterExchange {
+  explicit RegisterExchange(const ExchangeInfo& info) {
+    ExchangeRegistry::Instance().Add(
+        info.name,
+        {info, [](const ExchangeSetup<float>& setup) { return std::make_unique<X<float>>(setup); },
+         [](const ExchangeSetup<double>& setup) { return std::make_unique<X<double>>(setup); }});
+  }
+};
+
+// A collective call: the ranks compare their plans. With one rank every strategy is the same plain
+// one: no thread, update(p) at AwaitValue. Throws ConfigError for an unknown name (listing those
+// that are built) or for plans that differ, naming rank and parameter.
+template <typename T>
+std::unique_ptr<Exchange<T>> MakeExchange(const std::string& name, const ExchangeSetup<T>& setup);
+
+}  // namespace carafe

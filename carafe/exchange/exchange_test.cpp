@@ -1,0 +1,341 @@
+#include "carafe/exchange/exchange.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/run_ranks.h"
+#include "carafe/exchange/plan.h"
+#include "tests/support/tree_by_hand.h"
+
+namespace carafe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const int kSizes[] = {1, 2, 3, 5, 7, 8};
+constexpr CommTimeouts kShort = {
+    .heartbeat = 0.02, .silence = 0.5, .warning = 0.1, .wait = 0.6, .farewell = 0.5};
+
+// Parameters in an arena whose order is the reverse of their index, aligned to `align` elements.
+template <typename T>
+struct Arena {
+  explicit Arena(const std::vector<int64_t>& counts, int64_t align = 1) {
+    int64_t at = 0;
+    std::vector<int64_t> offsets(counts.size());
+    for (size_t p = counts.size(); p-- > 0;) {
+      offsets[p] = at;
+      at += (counts[p] + align - 1) / align * align;
+    }
+    memory.resize(at);
+    for (size_t p = 0; p < counts.size(); ++p)
+      params.push_back({.name = fmt::format("p{}", p),
+                        .count = counts[p],
+                        .gradient = memory.data() + offsets[p],
+                        .arena_offset = offsets[p]});
+  }
+  std::vector<T> memory;
+  std::vector<ParamInfo<T>> params;
+};
+
+template <typename T>
+void FillGradients(Arena<T>& arena, int rank, int step) {
+  for (int p = 0; p < static_cast<int>(arena.params.size()); ++p)
+    for (int64_t i = 0; i < arena.params[p].count; ++i)
+      arena.params[p].gradient[i] = OrderSensitive<T>(rank, step * 31 + p * 613 + i);
+}
+
+template <typename T>
+void ExpectSums(const ParamInfo<T>& param, int p, int size, int step) {
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < param.count; ++i)
+    wrong += param.gradient[i] != TreeByHand<T>(0, size, [&](int r) {
+               return OrderSensitive<T>(r, step * 31 + p * 613 + i);
+             });
+  EXPECT_EQ(wrong, 0) << param.name << " of " << size << " ranks, step " << step;
+}
+
+// Some steps with all calls in order; the order of the announcements differs per rank and step.
+template <typename T>
+void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_bytes, int steps,
+              bool overlap = true, bool needs_all = false, int64_t align = 1) {
+  Arena<T> arena(counts, align);
+  Stream stream;
+  int step = 0;
+  std::vector<int> updates(counts.size());
+  const auto exchange =
+      MakeExchange<T>("allreduce", {.group = group,
+                                    .params = arena.params,
+                                    .update =
+                                        [&](int p) {
+                                          ExpectSums(arena.params[p], p, group.size(), step);
+                                          ++updates[p];
+                                        },
+                                    .update_needs_all = needs_all,
+                                    .bucket_bytes = bucket_bytes,
+                                    .overlap = overlap});
+  std::vector<int> order(counts.size());
+  for (size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int>(p);
+  std::mt19937 random(group.rank() + 1);
+  for (int s = 1; s <= steps; ++s) {
+    for (size_t p = 0; p < counts.size(); ++p) exchange->AwaitValue(0, static_cast<int>(p), stream);
+    step = s;
+    FillGradients(arena, group.rank(), step);
+    std::shuffle(order.begin(), order.end(), random);
+    for (int p : order) exchange->GradientReady(0, p, stream);
+    exchange->FinishStep({.loss = 1.0 + group.rank(), .weight = 1});
+    const StepVotes verdict = exchange->AwaitVerdict();
+    EXPECT_EQ(verdict.weight, group.size());
+    EXPECT_EQ(verdict.loss, group.size() * (group.size() + 1) / 2);
+    EXPECT_EQ(verdict.stop, 0);
+  }
+  exchange->Drain();
+  for (int count : updates) EXPECT_EQ(count, steps);
+  EXPECT_EQ(exchange->stats().steps, steps);
+}
+
+TEST(Exchange, SumsInTheFixedTreeWhateverTheBuckets) {
+  const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7, 3, 5000, 64, 0, 10};
+  for (int size : kSizes)
+    for (size_t bucket_bytes : {size_t{1}, size_t{300}, size_t{10000}, size_t{4} << 20}) {
+      RunRanks(size, [&](Group& group) { RunSteps<float>(group, counts, bucket_bytes, 3); });
+      RunRanks(size, [&](Group& group) { RunSteps<double>(group, counts, bucket_bytes, 2); });
+    }
+}
+
+TEST(Exchange, SumsAlignedParametersWithGapsBetweenThem) {
+  for (int size : {2, 3})
+    RunRanks(size, [&](Group& group) {
+      RunSteps<float>(group, {33, 1, 100, 17}, 1 << 20, 3, true, false, 16);
+    });
+}
+
+TEST(Exchange, SumsWhatIsLongerThanAChunk) {
+  for (int size : {2, 3})
+    RunRanks(size, [&](Group& group) {
+      RunSteps<float>(group, {11, 1500001, 300}, size_t{4} << 20, 1);
+    });
+}
+
+TEST(Exchange, WorksWithoutOverlapAndWithUpdatesThatNeedAll) {
+  for (int size : {1, 3}) {
+    RunRanks(size, [&](Group& group) { RunSteps<float>(group, {5, 900, 3}, 100, 3, false); });
+    RunRanks(size, [&](Group& group) { RunSteps<float>(group, {5, 900, 3}, 100, 3, true, true); });
+  }
+}
+
+TEST(Exchange, WorksWithoutAnyParameter) {
+  for (int size : {1, 2}) RunRanks(size, [&](Group& group) { RunSteps<float>(group, {}, 100, 3); });
+}
+
+TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
+  RunRanks(3, [](Group& group) {
+    Arena<double> arena({4, 50, 3});
+    Stream stream;
+    int updates = 0;
+    const auto exchange =
+        MakeExchange<double>("allreduce", {.group = group,
+                                           .params = arena.params,
+                                           .update =
+                                               [&](int) {
+                                                 if (updates++ > 0) return;
+                                                 for (int p = 0; p < 3; ++p)
+                                                   ExpectSums(arena.params[p], p, 3, 1);
+                                               },
+                                           .update_needs_all = true,
+                                           .bucket_bytes = 8});
+    FillGradients(arena, group.rank(), 1);
+    for (int p : {2, 1, 0}) exchange->GradientReady(0, p, stream);
+    exchange->FinishStep({});
+    exchange->AwaitVerdict();
+    exchange->AwaitValue(0, 1, stream);
+    EXPECT_EQ(updates, 1);
+    exchange->Drain();
+    EXPECT_EQ(updates, 3);
+  });
+}
+
+TEST(Exchange, EveryRankHearsEveryVote) {
+  for (int size : kSizes)
+    RunRanks(size, [](Group& group) {
+      Arena<float> arena({3});
+      Stream stream;
+      const auto exchange = MakeExchange<float>(
+          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+      const bool last = group.rank() == group.size() - 1;
+      for (int step = 0; step < 20; ++step) {
+        exchange->AwaitValue(0, 0, stream);
+        exchange->GradientReady(0, 0, stream);
+        exchange->FinishStep({.loss = 0.5, .weight = 1, .stop = last && step == 19 ? 1.0 : 0.0});
+        const StepVotes verdict = exchange->AwaitVerdict();
+        EXPECT_EQ(verdict.loss / verdict.weight, 0.5);
+        EXPECT_EQ(verdict.stop, step == 19 ? 1 : 0);
+      }
+      exchange->Drain();
+    });
+}
+
+TEST(Exchange, CancelForgetsTheStep) {
+  for (int size : {1, 2, 5})
+    RunRanks(size, [](Group& group) {
+      Arena<float> arena({3, 700});
+      Stream stream;
+      int updates = 0;
+      const auto exchange = MakeExchange<float>(
+          "allreduce", {.group = group, .params = arena.params, .update = [&](int) { ++updates; }});
+      for (int step = 0; step < 4; ++step) {
+        for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
+        FillGradients(arena, group.rank(), step);
+        for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
+        exchange->FinishStep({.bad = step % 2 == 0 && group.rank() == 0 ? 1.0 : 0.0});
+        if (exchange->AwaitVerdict().bad > 0) exchange->Cancel();
+      }
+      exchange->Drain();
+      EXPECT_EQ(updates, 4);
+    });
+}
+
+TEST(Exchange, RefusesCallsOutOfOrder) {
+  for (int size : {1, 2})
+    RunRanks(size, [](Group& group) {
+      Arena<float> arena({3, 4});
+      Stream stream;
+      const auto exchange = MakeExchange<float>(
+          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+      EXPECT_THROW(exchange->AwaitVerdict(), InternalError);
+      EXPECT_THROW(exchange->FinishStep({}), InternalError);
+      exchange->GradientReady(0, 0, stream);
+      EXPECT_THROW(exchange->GradientReady(0, 0, stream), InternalError);
+      EXPECT_THROW(exchange->AwaitValue(0, 0, stream), InternalError);
+      exchange->GradientReady(0, 1, stream);
+      exchange->FinishStep({});
+      exchange->AwaitVerdict();
+      exchange->Drain();
+    });
+}
+
+TEST(Exchange, UnknownNameListsThoseThatAreBuilt) {
+  Group group;
+  try {
+    MakeExchange<float>("gossip", {.group = group, .params = {}, .update = [](int) {}});
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("gossip"), HasSubstr("allreduce")));
+  }
+}
+
+TEST(Exchange, RefusesDifferentPlansAndNamesTheParameter) {
+  std::vector<std::string> errors(3);
+  RunRanks(3, [&](Group& group) {
+    Arena<float> arena({10, group.rank() == 2 ? 21 : 20, 5});
+    try {
+      MakeExchange<float>("allreduce",
+                          {.group = group, .params = arena.params, .update = [](int) {}});
+    } catch (const ConfigError& error) {
+      errors[group.rank()] = error.what();
+    }
+  });
+  for (const std::string& error : errors)
+    EXPECT_THAT(error,
+                AllOf(HasSubstr("rank 2 on thread2"), HasSubstr("p1(21)"), HasSubstr("p1(20)")));
+}
+
+TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
+  for (int size : {2, 3, 8}) {
+    std::vector<std::string> errors(size);
+    std::atomic<int> ended{0};
+    try {
+      RunRanks(size, [&](Group& group) {
+        Arena<float> arena({30, 200000, 5});
+        Stream stream;
+        const auto exchange = MakeExchange<float>(
+            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+        try {
+          for (int step = 0;; ++step) {
+            for (int p : {0, 1, 2}) exchange->AwaitValue(0, p, stream);
+            exchange->GradientReady(0, 2, stream);
+            if (step == 3 && group.rank() == 1) throw std::runtime_error("record 17 is broken");
+            for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
+            exchange->FinishStep({});
+            exchange->AwaitVerdict();
+          }
+        } catch (const std::exception& error) {
+          errors[group.rank()] = error.what();
+          group.Fail(error.what());
+          ++ended;
+          throw;
+        }
+      });
+      FAIL() << "no error";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "record 17 is broken");
+    }
+    EXPECT_EQ(ended.load(), size);
+    for (int r = 0; r < size; ++r) {
+      if (r == 1) continue;
+      EXPECT_THAT(errors[r], AllOf(HasSubstr("rank 1 on thread1"), HasSubstr("record 17")));
+    }
+  }
+}
+
+TEST(Exchange, ARankThatStopsAnnouncingIsNamed) {
+  std::vector<std::string> errors(3);
+  std::atomic<int> ended{0};
+  RunRanks(
+      3,
+      [&](Group& group) {
+        Arena<float> arena({30, 20000});
+        Stream stream;
+        const auto exchange = MakeExchange<float>(
+            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+        try {
+          for (int step = 0;; ++step) {
+            for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
+            if (step == 2 && group.rank() == 2) {  // its computation hangs
+              while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              return;
+            }
+            for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
+            exchange->FinishStep({});
+            exchange->AwaitVerdict();
+          }
+        } catch (const CommError& error) {
+          errors[group.rank()] = error.what();
+          ++ended;
+        }
+      },
+      kShort);
+  for (int r : {0, 1})
+    EXPECT_THAT(errors[r], AllOf(HasSubstr("waited"), HasSubstr("rank 2 on thread2")));
+}
+
+TEST(Plan, FillsBucketsInTheOrderOfTheBackwardPass) {
+  Arena<float> arena({100, 50, 30, 20});
+  const Plan plan = MakePlan<float>(arena.params, 50 * sizeof(float));
+  ASSERT_EQ(plan.buckets.size(), 3u);
+  EXPECT_THAT(plan.buckets[0].params, ::testing::ElementsAre(3, 2));
+  EXPECT_THAT(plan.buckets[1].params, ::testing::ElementsAre(1));
+  EXPECT_THAT(plan.buckets[2].params, ::testing::ElementsAre(0));
+  EXPECT_EQ(plan.buckets[0].count, 50);
+  EXPECT_THAT(plan.bucket_of, ::testing::ElementsAre(2, 1, 0, 0));
+}
+
+TEST(Plan, KeepsApartWhatIsNotNeighbouring) {
+  Arena<float> arena({10, 10});
+  arena.params[0].arena_offset += 100;
+  arena.params[0].gradient += 100;  // only its place counts here
+  EXPECT_EQ(MakePlan<float>(arena.params, 1 << 20).buckets.size(), 2u);
+}
+
+}  // namespace
+}  // namespace carafe

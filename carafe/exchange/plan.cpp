@@ -1,0 +1,83 @@
+#include "carafe/exchange/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "carafe/base/error.h"
+
+namespace carafe {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+std::string FirstDifference(std::string_view a, std::string_view b) {
+  size_t begin = 0;
+  size_t i = 0;
+  for (; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i)
+    if (a[i] == '\n') begin = i + 1;
+  const auto line = [begin](std::string_view text) {
+    return std::string(text.substr(begin, text.find('\n', begin) - begin));
+  };
+  return fmt::format("\"{}\" against \"{}\" of rank 0", line(b), line(a));
+}
+
+}  // namespace
+
+template <typename T>
+Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes) {
+  std::vector<int> order(params.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {  // empty ones before their place
+    return std::pair(params[a].arena_offset, params[a].count) <
+           std::pair(params[b].arena_offset, params[b].count);
+  });
+  Plan plan;
+  plan.bucket_of.resize(params.size());
+  int64_t begin = 0;  // of the open bucket, in the arena
+  const ParamInfo<T>* last = nullptr;
+  for (int p : order) {
+    const ParamInfo<T>& param = params[p];
+    const int64_t gap = last ? param.arena_offset - (last->arena_offset + last->count) : 0;
+    Ensure(gap >= 0 && param.count >= 0, "two gradients overlap in the arena");
+    const int64_t end = param.arena_offset + param.count;
+    const bool neighbour =
+        last && param.gradient - last->gradient == param.arena_offset - last->arena_offset &&
+        static_cast<size_t>(gap) * sizeof(T) < kCacheLine;
+    const bool fits = static_cast<size_t>(end - begin) * sizeof(T) <= bucket_bytes;
+    if (!neighbour || !fits) {
+      plan.buckets.emplace_back();
+      begin = param.arena_offset;
+    }
+    Bucket& bucket = plan.buckets.back();
+    bucket.params.push_back(p);
+    bucket.count = end - begin;
+    plan.bucket_of[p] = static_cast<int>(plan.buckets.size()) - 1;
+    last = &param;
+  }
+  plan.text = fmt::format("{} parameters of {} bytes an element\n", params.size(), sizeof(T));
+  for (const Bucket& bucket : plan.buckets) {
+    plan.text += fmt::format("{}:", bucket.count);
+    for (int p : bucket.params)
+      plan.text += fmt::format(" {}({})", params[p].name, params[p].count);
+    plan.text += '\n';
+  }
+  return plan;
+}
+
+template Plan MakePlan<float>(std::span<const ParamInfo<float>>, size_t);
+template Plan MakePlan<double>(std::span<const ParamInfo<double>>, size_t);
+
+void ComparePlans(Group& group, const Plan& plan) {
+  const std::vector<std::string> texts = group.AllGather(plan.text, "the plans of the exchange");
+  for (int r = 1; r < group.size(); ++r)
+    if (texts[r] != texts[0])
+      throw ConfigError(fmt::format("rank {} on {} would exchange other parameters: {}", r,
+                                    group.host(r), FirstDifference(texts[0], texts[r])),
+                        "all ranks must read the same net and the same flags");
+}
+
+}  // namespace carafe

@@ -1,0 +1,112 @@
+// Running a net; building it is in net_build.cpp, parameters in net_params.cpp.
+#include "carafe/net/net.h"
+
+#include "carafe/kernels/math.h"
+
+namespace carafe {
+namespace {
+
+// Marks what runs now for the trace, if anybody looks.
+class TraceSpan {
+ public:
+  TraceSpan(Trace* trace, std::string_view category, std::string_view name) : trace_(trace) {
+    if (trace_ != nullptr) trace_->Begin(category, name);
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+  ~TraceSpan() {
+    if (trace_ != nullptr) trace_->End();
+  }
+
+ private:
+  Trace* const trace_;
+};
+
+}  // namespace
+
+template <typename T>
+double Net<T>::Forward(RunContext& run, ParamEvents* events) {
+  return ForwardFromTo(run, 0, static_cast<int>(layers_.size()) - 1, events);
+}
+
+template <typename T>
+double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* events) {
+  double loss = 0;
+  for (int i = first; i <= last; ++i) {
+    const size_t l = static_cast<size_t>(i);
+    Layer<T>& layer = *layers_[l];
+    const TraceSpan span(run.trace, "forward", layer.name());
+    layer.Reshape(run, bottoms_[l], tops_[l]);
+    if (events != nullptr) {
+      for (const int param : owner_of_[l]) events->BeforeRead(param);
+    }
+    layer.Forward(run, bottoms_[l], tops_[l]);
+    for (size_t t = 0; t < tops_[l].size(); ++t) {
+      const float weight = loss_weights_[l][t];
+      if (weight == 0) continue;
+      const Blob<T>& top = *tops_[l][t];
+      loss += weight * Sum(run.stream, top.count(), top.data(run.stream));
+    }
+    SeedLoss(run, i);
+  }
+  return loss;
+}
+
+// The gradient of the loss with respect to a loss top is its weight.
+template <typename T>
+void Net<T>::SeedLoss(RunContext& run, int layer) {
+  const size_t l = static_cast<size_t>(layer);
+  for (size_t t = 0; t < tops_[l].size(); ++t) {
+    const float weight = loss_weights_[l][t];
+    if (weight == 0) continue;
+    Blob<T>& top = *tops_[l][t];
+    Fill(run.stream, top.count(), static_cast<T>(weight), top.mutable_diff(run.stream));
+  }
+}
+
+template <typename T>
+void Net<T>::Backward(RunContext& run, ParamEvents* events) {
+  BackwardFromTo(run, static_cast<int>(layers_.size()) - 1, 0, events);
+}
+
+template <typename T>
+void Net<T>::BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events) {
+  for (int i = first; i >= last; --i) {
+    const size_t l = static_cast<size_t>(i);
+    if (layer_needs_backward_[l]) {
+      const TraceSpan span(run.trace, "backward", layers_[l]->name());
+      layers_[l]->Backward(run, tops_[l], propagate_down_[l], bottoms_[l]);
+    }
+    if (events == nullptr) continue;
+    for (const int param : params_final_after_[l]) events->GradientFinal(param);
+  }
+}
+
+template <typename T>
+void Net<T>::Reshape(RunContext& run) {
+  for (size_t l = 0; l < layers_.size(); ++l) layers_[l]->Reshape(run, bottoms_[l], tops_[l]);
+}
+
+template <typename T>
+void Net<T>::ClearParamDiffs(Stream& stream) {
+  for (const Param<T>& param : params_) param.blob->ZeroDiff(stream);
+}
+
+template <typename T>
+Blob<T>* Net<T>::FindBlob(const std::string& name) const {
+  const auto found = blob_index_.find(name);
+  return found == blob_index_.end() ? nullptr : blobs_[static_cast<size_t>(found->second)].get();
+}
+
+template <typename T>
+Layer<T>* Net<T>::FindLayerNamed(const std::string& name) const {
+  for (const auto& layer : layers_) {
+    if (layer->name() == name) return layer.get();
+  }
+  return nullptr;
+}
+
+template class Net<float>;
+template class Net<double>;
+
+}  // namespace carafe

@@ -1,0 +1,130 @@
+// The graph of layers: order, splits, sharing, forward and backward. Construction infers every
+// shape without taking memory for blobs, so a whole net is judged in milliseconds; Initialise lays
+// out and fills the parameters.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "carafe/layers/layer.h"
+#include "carafe/net/net_spec.h"
+
+namespace carafe {
+
+// A parameter that is owned (not shared from an earlier layer). Index in Net::params() is Caffe's
+// learnable order.
+template <typename T>
+struct Param {
+  std::string name;  // "conv1/0"
+  Blob<T>* blob = nullptr;
+  int layer = 0;        // the owner's index
+  int index = 0;        // which of its blobs
+  int final_layer = 0;  // the first layer in net order that uses it: its gradient is final after
+                        // that one's Backward
+  float lr_mult = 1;
+  float decay_mult = 1;
+  int64_t arena_offset = 0;  // in elements, in both arenas
+
+  bool frozen() const { return lr_mult == 0; }
+};
+
+// Told by the net as it runs; see exchange/exchange.h for what they are for.
+class ParamEvents {
+ public:
+  virtual ~ParamEvents() = default;
+  virtual void BeforeRead(int param) = 0;     // a layer is about to read it
+  virtual void GradientFinal(int param) = 0;  // no more will be added to its gradient in this pass
+};
+
+// One net, run by one thread at a time.
+template <typename T>
+class Net {
+ public:
+  // Throws ConfigError or DataError for anything that cannot work.
+  Net(const NetSpec& spec, const NetState& state);
+
+  // Takes memory for the parameters on the stream's device (one arena for values, one for
+  // gradients, in the order of the backward pass) and fills them.
+  void Initialise(Stream& stream, uint64_t seed);
+
+  // Returns the loss: the sum over all tops of loss_weight times their elements.
+  double Forward(RunContext& run, ParamEvents* events = nullptr);
+  double ForwardFromTo(RunContext& run, int first, int last, ParamEvents* events = nullptr);
+  void Backward(RunContext& run, ParamEvents* events = nullptr);
+  void BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events = nullptr);
+  void Reshape(RunContext& run);  // all shapes anew, after an input blob was reshaped
+  void ClearParamDiffs(Stream& stream);
+  // This net's parameters become views of the other's, by layer name.
+  void ShareParamsWith(Net& other);
+
+  const std::string& name() const { return name_; }
+  Phase phase() const { return state_.phase(); }
+  const NetState& state() const { return state_; }
+  const std::vector<std::unique_ptr<Layer<T>>>& layers() const { return layers_; }
+  const std::vector<std::vector<Blob<T>*>>& bottoms() const { return bottoms_; }
+  const std::vector<std::vector<Blob<T>*>>& tops() const { return tops_; }
+  const std::vector<std::vector<int>>& bottom_ids() const { return bottom_ids_; }
+  const std::vector<std::vector<int>>& top_ids() const { return top_ids_; }
+  const std::vector<bool>& layer_needs_backward() const { return layer_needs_backward_; }
+  const std::vector<std::vector<bool>>& propagate_down() const { return propagate_down_; }
+  const std::vector<std::unique_ptr<Blob<T>>>& blobs() const { return blobs_; }
+  const std::vector<std::string>& blob_names() const { return blob_names_; }
+  float blob_loss_weight(int blob) const { return blob_loss_weights_[static_cast<size_t>(blob)]; }
+  Blob<T>* FindBlob(const std::string& name) const;  // null if there is none
+  Layer<T>* FindLayerNamed(const std::string& name) const;
+  const std::vector<int>& input_ids() const { return input_ids_; }
+  const std::vector<int>& output_ids() const { return output_ids_; }  // alphabetical by name
+  const std::vector<Param<T>>& params() const { return params_; }
+  // Parameters of layer `layer`, blob `index` -> its owner in params().
+  int OwnerOf(int layer, int index) const {
+    return owner_of_[static_cast<size_t>(layer)][static_cast<size_t>(index)];
+  }
+  // All values (gradients) in one piece; null before Initialise.
+  const std::shared_ptr<Buffer>& value_arena() const { return value_arena_; }
+  const std::shared_ptr<Buffer>& gradient_arena() const { return gradient_arena_; }
+  int64_t arena_count() const { return arena_count_; }
+
+ private:
+  void AddLayer(const LayerText& text);
+  Shapes ConnectBottoms(const LayerSpec& spec, std::vector<bool>* needs);
+  void ConnectTops(const LayerSpec& spec, const LayerInfo& info);
+  void SetLossWeights(const LayerSpec& spec, const LayerInfo& info, Layer<T>& layer);
+  void AddParams(const LayerSpec& spec, Layer<T>& layer, const Shapes& bottom);
+  void AddParam(const LayerSpec& spec, Layer<T>& layer, int index, const ParamSpec& param);
+  void ShareParam(const LayerSpec& spec, Layer<T>& layer, int index, const ParamSpec& param,
+                  int owner);
+  void FindBackwardNeed();
+  void ForceBackward();
+  void LayOutParams();
+  void FinishStructure();
+  void SeedLoss(RunContext& run, int layer);
+
+  std::string name_;
+  NetState state_;
+  std::vector<std::unique_ptr<Layer<T>>> layers_;
+  std::vector<std::unique_ptr<Blob<T>>> blobs_;
+  std::vector<std::string> blob_names_;
+  std::map<std::string, int> blob_index_;  // newest blob of each name
+  std::vector<bool> blob_needs_backward_;  // while building
+  std::map<std::string, int> available_;   // produced and not yet used, while building
+  std::vector<std::string> producer_;      // of each blob: the layer that made it first
+  std::vector<float> blob_loss_weights_;
+  std::vector<std::vector<Blob<T>*>> bottoms_, tops_;
+  std::vector<std::vector<int>> bottom_ids_, top_ids_;
+  std::vector<std::vector<bool>> propagate_down_;
+  std::vector<std::vector<float>> loss_weights_;  // per layer and top
+  std::vector<bool> layer_needs_backward_;
+  std::vector<int> input_ids_, output_ids_;
+  std::vector<Param<T>> params_;
+  std::vector<bool> lr_mult_given_, decay_mult_given_;  // per param, by any sharer so far
+  std::vector<std::vector<int>> owner_of_;
+  std::map<std::string, int> param_by_name_;
+  std::vector<std::vector<ParamDef>> param_defs_;
+  std::vector<std::vector<int>> params_final_after_;  // per layer
+  std::shared_ptr<Buffer> value_arena_, gradient_arena_;
+  int64_t arena_count_ = 0;
+};
+
+}  // namespace carafe

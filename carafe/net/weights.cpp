@@ -1,0 +1,200 @@
+#include "carafe/net/weights.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <climits>
+#include <set>
+
+#include "carafe/base/file.h"
+#include "carafe/base/hash.h"
+#include "carafe/base/log.h"
+
+namespace carafe {
+namespace {
+
+bool IsLegacy(const BlobProto& proto) {
+  return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
+}
+
+// A legacy 4-D shape fits if it is the target's with ones in front.
+bool ShapesFit(const BlobProto& proto, const Shape& target) {
+  if (!IsLegacy(proto)) return BlobProtoShape(proto) == target;
+  if (target.rank() > 4) return false;
+  const int64_t legacy[] = {proto.num(), proto.channels(), proto.height(), proto.width()};
+  const int missing = 4 - target.rank();
+  for (int axis = 0; axis < 4; ++axis) {
+    if (legacy[axis] != (axis < missing ? 1 : target[axis - missing])) return false;
+  }
+  return true;
+}
+
+template <typename T>
+void CopyLayer(Stream& stream, const LayerParameter& source, const std::string& file,
+               Layer<T>& layer) {
+  if (source.blobs_size() != static_cast<int>(layer.blobs().size())) {
+    throw DataError(file, -1,
+                    fmt::format("layer \"{}\" has {} parameters in the file and {} in the net",
+                                layer.name(), source.blobs_size(), layer.blobs().size()),
+                    "rename the layer in the net to train it from the start");
+  }
+  for (int i = 0; i < source.blobs_size(); ++i) {
+    Blob<T>& blob = layer.blob(i);
+    const std::string what = fmt::format("layer \"{}\", parameter {}", layer.name(), i);
+    // First: it refuses shapes that cannot be.
+    const std::vector<double> values = BlobProtoValues(source.blobs(i), file, what);
+    if (!ShapesFit(source.blobs(i), blob.shape())) {
+      throw DataError(
+          file, -1,
+          fmt::format("{}: the file has shape {}, the net {}", what,
+                      BlobProtoShape(source.blobs(i)).ToString(), blob.shape().ToString()),
+          "rename the layer in the net to train it from the start");
+    }
+    blob.SetData(stream, std::vector<T>(values.begin(), values.end()));
+  }
+}
+
+}  // namespace
+
+Shape BlobProtoShape(const BlobProto& proto) {
+  if (IsLegacy(proto)) {
+    return Shape{proto.num(), proto.channels(), proto.height(), proto.width()};
+  }
+  return Shape(std::span<const int64_t>(proto.shape().dim().data(),
+                                        static_cast<size_t>(proto.shape().dim_size())));
+}
+
+std::vector<double> BlobProtoValues(const BlobProto& proto, const std::string& file,
+                                    const std::string& what) {
+  std::vector<double> values =
+      proto.double_data_size() > 0
+          ? std::vector<double>(proto.double_data().begin(), proto.double_data().end())
+          : std::vector<double>(proto.data().begin(), proto.data().end());
+  int64_t count = -1;
+  try {
+    count = BlobProtoShape(proto).Count();
+  } catch (const ConfigError&) {  // sizes that no memory could hold: said below
+  }
+  if (static_cast<int64_t>(values.size()) != count) {
+    throw DataError(file, -1,
+                    fmt::format("{}: {} values do not fill its shape", what, values.size()),
+                    "the file is damaged; fetch or write it again");
+  }
+  return values;
+}
+
+std::vector<double> BlobProtoDiffs(const BlobProto& proto) {
+  if (proto.double_diff_size() > 0) return {proto.double_diff().begin(), proto.double_diff().end()};
+  return {proto.diff().begin(), proto.diff().end()};
+}
+
+template <typename T>
+void ToBlobProto(Stream& stream, const Blob<T>& blob, bool with_diff, BlobProto* proto) {
+  proto->Clear();
+  for (const int64_t dim : blob.shape().dims()) proto->mutable_shape()->add_dim(dim);
+  proto->mutable_shape();
+  const auto put = [](const std::vector<T>& values, auto* field) {
+    field->Reserve(static_cast<int>(values.size()));
+    for (const T value : values) field->AddAlreadyReserved(value);
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    put(blob.DataToHost(stream), proto->mutable_data());
+    if (with_diff) put(blob.DiffToHost(stream), proto->mutable_diff());
+  } else {
+    put(blob.DataToHost(stream), proto->mutable_double_data());
+    if (with_diff) put(blob.DiffToHost(stream), proto->mutable_double_diff());
+  }
+}
+
+template <typename T>
+NetParameter ToNetParameter(Stream& stream, const Net<T>& net, bool with_diff) {
+  NetParameter result;
+  result.set_name(net.name());
+  for (size_t l = 0; l < net.layers().size(); ++l) {
+    Layer<T>& layer = *net.layers()[l];
+    LayerParameter* param = result.add_layer();
+    *param = layer.spec().param();
+    param->clear_blobs();
+    if (param->loss_weight_size() == 0 && FindLayer(layer.spec()).info.is_loss) {
+      for (size_t t = 0; t < net.tops()[l].size(); ++t) param->add_loss_weight(t == 0 ? 1 : 0);
+    }
+    for (const auto& blob : layer.blobs()) {
+      ToBlobProto(stream, *blob, with_diff, param->add_blobs());
+    }
+  }
+  return result;
+}
+
+template <typename T>
+void CopyWeights(Stream& stream, const NetParameter& source, const std::string& file, Net<T>& net) {
+  std::set<std::string> done;  // the first of several layers with one name wins
+  for (const LayerParameter& from : source.layer()) {
+    if (!done.insert(from.name()).second) continue;
+    Layer<T>* layer = net.FindLayerNamed(from.name());
+    if (layer == nullptr) {
+      LogInfo("Ignoring source layer {}", from.name());
+      continue;
+    }
+    CopyLayer(stream, from, file, *layer);
+  }
+}
+
+NetParameter ReadNetBinary(const std::string& path) {
+  const std::string content = ReadFile(path);
+  if (content.starts_with("\x89HDF\r\n")) {
+    throw DataError(path, -1, "this version does not read weights in HDF5",
+                    "save them as a binaryproto .caffemodel");
+  }
+  google::protobuf::io::ArrayInputStream raw(
+      content.data(), static_cast<int>(std::min<size_t>(content.size(), INT_MAX)));
+  google::protobuf::io::CodedInputStream coded(&raw);
+  coded.SetTotalBytesLimit(INT_MAX);
+  NetParameter net;
+  if (content.empty() || content.size() > INT_MAX || !net.ParseFromCodedStream(&coded) ||
+      !coded.ConsumedEntireMessage()) {
+    throw DataError(path, -1,
+                    fmt::format("this is not a whole .caffemodel ({} bytes)", content.size()),
+                    "the file is truncated or of another kind; fetch or write it again");
+  }
+  if (net.layers_size() > 0) {
+    throw DataError(path, -1, "this version does not read weights in the old form `layers`",
+                    "convert the file with upgrade_net_proto_binary of Caffe");
+  }
+  return net;
+}
+
+template <typename T>
+void LoadWeights(Stream& stream, const std::string& paths, Net<T>& net) {
+  size_t begin = 0;
+  while (begin <= paths.size()) {
+    const size_t comma = std::min(paths.find(',', begin), paths.size());
+    const std::string path = paths.substr(begin, comma - begin);
+    begin = comma + 1;
+    if (path.empty()) continue;
+    CopyWeights(stream, ReadNetBinary(path), path, net);
+  }
+}
+
+template <typename T>
+uint64_t WeightsHash(Stream& stream, const Net<T>& net) {
+  uint64_t hash = 0;
+  for (const Param<T>& param : net.params()) {
+    const std::vector<T> values = param.blob->DataToHost(stream);
+    hash = Hash64(values.data(), values.size() * sizeof(T), hash);
+  }
+  return hash;
+}
+
+#define CARAFE_INSTANTIATE(T)                                                              \
+  template void ToBlobProto<T>(Stream&, const Blob<T>&, bool, BlobProto*);                 \
+  template NetParameter ToNetParameter<T>(Stream&, const Net<T>&, bool);                   \
+  template void CopyWeights<T>(Stream&, const NetParameter&, const std::string&, Net<T>&); \
+  template void LoadWeights<T>(Stream&, const std::string&, Net<T>&);                      \
+  template uint64_t WeightsHash<T>(Stream&, const Net<T>&);
+CARAFE_INSTANTIATE(float)
+CARAFE_INSTANTIATE(double)
+#undef CARAFE_INSTANTIATE
+
+}  // namespace carafe

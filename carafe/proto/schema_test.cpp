@@ -1,0 +1,164 @@
+// Our schema against the list of all fields and enum values of the original (tests/facts).
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "carafe/proto/messages.h"
+
+namespace carafe {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+// Cells of a line; a quoted cell may hold commas, and doubled quotes for one.
+std::vector<std::string> Cells(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"') {
+        cells.back() += line[i++];
+      } else {
+        quoted = !quoted;
+      }
+    } else if (line[i] == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (line[i] != '\r') {
+      cells.back() += line[i];
+    }
+  }
+  return cells;
+}
+
+std::vector<std::vector<std::string>> ReadFacts(const std::string& name) {
+  std::ifstream file(fmt::format("{}/tests/facts/{}", CARAFE_SOURCE_DIR, name));
+  std::vector<std::vector<std::string>> rows;
+  std::string line;
+  std::getline(file, line);  // the head
+  while (std::getline(file, line)) {
+    if (!line.empty()) rows.push_back(Cells(line));
+  }
+  return rows;
+}
+
+// "caffe.PoolingParameter.PoolMethod" without the package.
+std::string Local(const std::string& full_name) { return full_name.substr(6); }
+
+const Descriptor* MessageNamed(const std::string& name) {
+  return NetParameter::descriptor()->file()->FindMessageTypeByName(name);
+}
+
+std::string TypeOf(const FieldDescriptor& field) {
+  if (field.message_type() != nullptr) return Local(field.message_type()->full_name());
+  if (field.enum_type() != nullptr) return Local(field.enum_type()->full_name());
+  return field.type_name();
+}
+
+std::string LabelOf(const FieldDescriptor& field) {
+  if (field.is_repeated()) return "repeated";
+  return field.is_required() ? "required" : "optional";
+}
+
+// Numbers are compared as numbers: 1e-08 may be written in several ways.
+bool HasDefault(const FieldDescriptor& field, const std::string& expected) {
+  if (!field.has_default_value()) return expected.empty();
+  if (expected.empty()) return false;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return expected == (field.default_value_bool() ? "true" : "false");
+    case FieldDescriptor::CPPTYPE_STRING:
+      return expected == fmt::format("\"{}\"", field.default_value_string());
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return expected == field.default_value_enum()->name();
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return std::stof(expected) == field.default_value_float();
+    case FieldDescriptor::CPPTYPE_INT32:
+      return std::stoi(expected) == field.default_value_int32();
+    case FieldDescriptor::CPPTYPE_INT64:
+      return std::stoll(expected) == field.default_value_int64();
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return std::stoul(expected) == field.default_value_uint32();
+    default:
+      return false;
+  }
+}
+
+TEST(Schema, HasEveryFieldOfTheOriginal) {
+  const auto rows = ReadFacts("caffe_schema.csv");
+  ASSERT_EQ(rows.size(), 423u);
+  for (const auto& row : rows) {
+    ASSERT_GE(row.size(), 7u);
+    SCOPED_TRACE(fmt::format("{}.{}", row[0], row[1]));
+    const Descriptor* message = MessageNamed(row[0]);
+    ASSERT_NE(message, nullptr);
+    const FieldDescriptor* field = message->FindFieldByName(row[1]);
+    ASSERT_NE(field, nullptr);
+    EXPECT_EQ(std::to_string(field->number()), row[2]);
+    EXPECT_EQ(LabelOf(*field), row[3]);
+    EXPECT_EQ(TypeOf(*field), row[4]);
+    EXPECT_TRUE(HasDefault(*field, row[5])) << "expected default " << row[5];
+    EXPECT_EQ(field->is_packed(), row[6] == "true");
+  }
+}
+
+TEST(Schema, HasEveryEnumValueOfTheOriginal) {
+  const auto rows = ReadFacts("caffe_enums.csv");
+  ASSERT_EQ(rows.size(), 111u);
+  std::map<std::string, std::set<std::string>> values;
+  for (const auto& row : rows) {
+    SCOPED_TRACE(fmt::format("{}.{}", row[0], row[1]));
+    const EnumDescriptor* type = NetParameter::descriptor()->file()->pool()->FindEnumTypeByName(
+        fmt::format("caffe.{}", row[0]));
+    ASSERT_NE(type, nullptr);
+    const auto* value = type->FindValueByName(row[1]);
+    ASSERT_NE(value, nullptr);
+    EXPECT_EQ(std::to_string(value->number()), row[2]);
+    values[row[0]].insert(row[1]);
+    EXPECT_LE(values[row[0]].size(), static_cast<size_t>(type->value_count()));
+  }
+  for (const auto& [name, names] : values) {
+    const EnumDescriptor* type = NetParameter::descriptor()->file()->pool()->FindEnumTypeByName(
+        fmt::format("caffe.{}", name));
+    EXPECT_EQ(static_cast<size_t>(type->value_count()), names.size()) << name;
+  }
+}
+
+TEST(Schema, AddsOnlyFieldsFrom10000OnAndMessagesNamedCarafe) {
+  std::set<std::string> fields, messages;
+  for (const auto& row : ReadFacts("caffe_schema.csv")) {
+    fields.insert(row[0] + "." + row[1]);
+    messages.insert(row[0]);
+  }
+  EXPECT_EQ(messages.size(), 63u);
+  const auto* file = NetParameter::descriptor()->file();
+  for (int m = 0; m < file->message_type_count(); ++m) {
+    const Descriptor& message = *file->message_type(m);
+    if (!messages.contains(message.name())) {
+      EXPECT_THAT(message.name(), ::testing::StartsWith("Carafe"));
+      continue;
+    }
+    for (int f = 0; f < message.field_count(); ++f) {
+      const FieldDescriptor& field = *message.field(f);
+      if (fields.contains(message.name() + "." + field.name())) continue;
+      EXPECT_GE(field.number(), 10000) << message.name() << "." << field.name();
+    }
+  }
+}
+
+TEST(Schema, IsProto2InCaffesPackage) {
+  EXPECT_EQ(NetParameter::descriptor()->full_name(), "caffe.NetParameter");
+  LayerParameter layer;
+  EXPECT_FALSE(layer.has_phase());
+  layer.set_phase(TRAIN);  // the default value, and still present
+  EXPECT_TRUE(layer.has_phase());
+}
+
+}  // namespace
+}  // namespace carafe

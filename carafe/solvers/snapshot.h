@@ -1,0 +1,37 @@
+// Snapshots: <prefix>_iter_<N>.caffemodel and .solverstate, each written whole or not at all,
+// weights first.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "carafe/solvers/solver.h"
+
+namespace carafe {
+
+struct SnapshotFiles {
+  std::string weights, state;
+};
+
+SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration);
+
+// Writes both files. The caller has drained the exchange; `carafe` goes into the state beside
+// Caffe's own fields.
+template <typename T>
+SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe);
+
+// Restores weights, history, iteration and rate step from a .solverstate. Returns what Carafe
+// stored beside them, or nothing for a file of the original. The weights are looked for under the
+// stored path, then beside the state.
+template <typename T>
+std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>& solver);
+
+// The newest <prefix>_iter_*.solverstate that is whole, with its weights; "" if there is none.
+std::string NewestSnapshot(const std::string& prefix);
+
+// Throws ConfigError where the first snapshot would fail: a folder that cannot be made or written,
+// a net beyond 2 GiB, a format that this build cannot write. Called before the first iteration.
+template <typename T>
+void CheckSnapshotPossible(Solver<T>& solver);
+
+}  // namespace carafe

@@ -1,0 +1,308 @@
+#include "carafe/solvers/snapshot.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "carafe/base/file.h"
+#include "carafe/comm/group.h"
+#include "carafe/net/weights.h"
+#include "tests/support/error_text.h"
+#include "tests/support/least_squares.h"
+#include "tests/support/test_folder.h"
+
+namespace carafe {
+namespace {
+
+// A solver on its own, writing to <folder>/s.
+template <typename T>
+struct Running {
+  explicit Running(const TestFolder& folder, const std::string& more = "", int rows = 4)
+      : solver(ParseSolverSpec(
+                   fmt::format("base_lr: 0.1 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 "
+                               "stepvalue: 7 snapshot_prefix: \"{}\" net_param {{ {} }} {}",
+                               folder / "s", LeastSquares::Layer(rows), more),
+                   ""),
+               stream, {}) {
+    solver.Connect("allreduce", group, 1 << 20, true);
+  }
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) solver.Step();
+    solver.Drain();
+  }
+  uint64_t Hash() { return WeightsHash(stream, solver.net()); }
+
+  Stream stream;
+  Group group;
+  Solver<T> solver;
+};
+
+const char kMomentum[] = "momentum: 0.9";
+
+template <typename T>
+class SnapshotOf : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(SnapshotOf, Types);
+
+TYPED_TEST(SnapshotOf, ARunGoesOnAsIfItHadNotStopped) {
+  for (const char* more :
+       {kMomentum, "type: \"Adam\" momentum: 0.9", "type: \"AdaDelta\" delta: 1e-4",
+        "type: \"RMSProp\"", "momentum: 0.9 iter_size: 2 snapshot_diff: true"}) {
+    const TestFolder folder;
+    Running<TypeParam> whole(folder, more), first(folder, more), second(folder, more);
+    whole.Steps(10);
+    first.Steps(4);
+    CarafeState mine;
+    mine.set_samples_seen(16);
+    mine.set_weights_hash(first.Hash());
+    const SnapshotFiles files = WriteSnapshot(first.solver, mine);
+    EXPECT_EQ(files.state, folder / "s_iter_4.solverstate");
+    EXPECT_EQ(files.weights, folder / "s_iter_4.caffemodel");
+    const auto read = ReadSnapshot(files.state, second.solver);
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(read->samples_seen(), 16);
+    EXPECT_EQ(second.solver.iteration(), 4);
+    EXPECT_EQ(second.Hash(), first.Hash());
+    second.Steps(6);
+    EXPECT_EQ(second.Hash(), whole.Hash()) << more;
+    EXPECT_EQ(second.solver.learning_rate().current_step(), 2);
+  }
+}
+
+TEST(Snapshot, HoldsWhatTheOriginalsHold) {
+  const TestFolder folder;
+  Running<float> run(folder, "type: \"Adam\" momentum: 0.9");
+  run.Steps(3);
+  const SnapshotFiles files = WriteSnapshot(run.solver, {});
+  SolverState state;
+  ASSERT_TRUE(state.ParseFromString(ReadFile(files.state)));
+  EXPECT_EQ(state.iter(), 3);
+  EXPECT_EQ(state.current_step(), 1);
+  EXPECT_EQ(state.learned_net(), files.weights);
+  ASSERT_EQ(state.history_size(), 4);  // m of w, m of c, v of w, v of c
+  EXPECT_EQ(state.history(0).shape().dim(0), 3);
+  EXPECT_EQ(state.history(1).shape().dim(0), 1);
+  EXPECT_EQ(state.history(2).data_size(), 3);
+  const NetParameter weights = ReadNetBinary(files.weights);
+  ASSERT_EQ(weights.layer_size(), 1);
+  EXPECT_EQ(weights.layer(0).name(), "squares");
+  EXPECT_EQ(weights.layer(0).phase(), TRAIN);
+  EXPECT_EQ(weights.layer(0).loss_weight(0), 1);
+  EXPECT_EQ(weights.layer(0).blobs_size(), 2);
+  EXPECT_EQ(weights.layer(0).blobs(0).diff_size(), 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "")) {
+    EXPECT_TRUE(entry.path() == files.state || entry.path() == files.weights) << entry.path();
+  }
+}
+
+TEST(Snapshot, KeepsTheLastUpdateAsDiffWhenAsked) {
+  const TestFolder folder;
+  Running<float> run(folder, "snapshot_diff: true");
+  run.Steps(2);
+  const std::vector<float> before = run.solver.net().params()[0].blob->DataToHost(run.stream);
+  run.Steps(1);
+  const std::vector<float> after = run.solver.net().params()[0].blob->DataToHost(run.stream);
+  const NetParameter weights = ReadNetBinary(WriteSnapshot(run.solver, {}).weights);
+  const BlobProto& blob = weights.layer(0).blobs(0);
+  ASSERT_EQ(blob.diff_size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(blob.diff(i), before[static_cast<size_t>(i)] - after[static_cast<size_t>(i)], 1e-7);
+    EXPECT_NE(blob.diff(i), 0);
+  }
+}
+
+TEST(Snapshot, WithoutOurFieldsSaysSo) {
+  const TestFolder folder;
+  Running<float> run(folder), other(folder);
+  run.Steps(1);
+  const SnapshotFiles files = WriteSnapshot(run.solver, {});
+  SolverState state;
+  state.ParseFromString(ReadFile(files.state));
+  state.clear_carafe();
+  WriteFileAtomically(files.state, state.SerializeAsString());
+  EXPECT_FALSE(ReadSnapshot(files.state, other.solver).has_value());
+  EXPECT_EQ(other.solver.iteration(), 1);
+}
+
+TEST(Snapshot, FindsWeightsThatWereMovedWithIt) {
+  const TestFolder folder, elsewhere;
+  Running<float> run(folder), other(elsewhere);
+  run.Steps(2);
+  const SnapshotFiles files = WriteSnapshot(run.solver, {});
+  std::filesystem::rename(files.weights, elsewhere / "s_iter_2.caffemodel");
+  std::filesystem::rename(files.state, elsewhere / "s_iter_2.solverstate");
+  ReadSnapshot(elsewhere / "s_iter_2.solverstate", other.solver);
+  EXPECT_EQ(other.Hash(), run.Hash());
+}
+
+// ---- what cannot be resumed ----
+
+struct Written {
+  explicit Written(const std::string& more = kMomentum) : run(folder, more) {
+    run.Steps(2);
+    CarafeState mine;
+    mine.set_weights_hash(run.Hash());
+    files = WriteSnapshot(run.solver, mine);
+  }
+  std::string ReadError(const std::string& more = kMomentum) {
+    return ErrorText<DataError>([&] {
+      Running<float> other(folder, more);
+      ReadSnapshot(files.state, other.solver);
+    });
+  }
+  TestFolder folder;
+  Running<float> run;
+  SnapshotFiles files;
+};
+
+void CutOff(const std::string& path) {
+  const std::string content = ReadFile(path);
+  WriteFileAtomically(path, content.substr(0, content.size() - 3));
+}
+
+TEST(Snapshot, OfAnotherSolverTypeIsRefused) {
+  Written written;
+  EXPECT_EQ(written.ReadError("type: \"Adam\""),
+            written.files.state +
+                ": error: it holds 2 history blobs, but solver type Adam needs 4 here\n"
+                "  fix: resume with the solver type and the net that wrote it");
+}
+
+TEST(Snapshot, WithOtherWeightsIsRefused) {
+  Written written;
+  NetParameter weights = ReadNetBinary(written.files.weights);
+  weights.mutable_layer(0)->mutable_blobs(0)->set_data(0, 77);
+  WriteFileAtomically(written.files.weights, weights.SerializeAsString());
+  EXPECT_EQ(written.ReadError(),
+            written.files.weights + ": error: these are not the weights that " +
+                written.files.state +
+                " was written with\n  fix: use the .caffemodel of the same snapshot, or --weights "
+                "to start from it");
+}
+
+TEST(Snapshot, ThatIsCutOffIsRefused) {
+  Written written;
+  const std::string whole = ReadFile(written.files.state);
+  CutOff(written.files.state);
+  EXPECT_EQ(written.ReadError(),
+            fmt::format("{}: error: this is not a whole .solverstate ({} bytes)\n  fix: the file "
+                        "is truncated or of another kind; try --snapshot=auto",
+                        written.files.state, whole.size() - 3));
+  WriteFileAtomically(written.files.state, whole);
+  const size_t size = ReadFile(written.files.weights).size();
+  CutOff(written.files.weights);
+  EXPECT_EQ(written.ReadError(),
+            fmt::format("{}: error: this is not a whole .caffemodel ({} bytes)\n  fix: the file is "
+                        "truncated or of another kind; fetch or write it again",
+                        written.files.weights, size - 3));
+}
+
+TEST(Snapshot, WithoutItsWeightsIsRefused) {
+  Written written;
+  std::filesystem::remove(written.files.weights);
+  EXPECT_EQ(written.ReadError(),
+            fmt::format("{}: error: its weights are neither at {} nor at {}\n  fix: put the "
+                        ".caffemodel beside the .solverstate",
+                        written.files.state, written.files.weights, written.files.weights));
+}
+
+TEST(Snapshot, WithHistoryOfAnotherSizeIsRefused) {
+  Written written;
+  SolverState state;
+  state.ParseFromString(ReadFile(written.files.state));
+  state.mutable_history(0)->mutable_data()->RemoveLast();
+  state.mutable_history(0)->mutable_shape()->set_dim(0, 2);
+  WriteFileAtomically(written.files.state, state.SerializeAsString());
+  EXPECT_EQ(written.ReadError(), written.files.state +
+                                     ": error: history blob 0 has 2 values instead of 3\n"
+                                     "  fix: resume with the net that wrote it");
+}
+
+TEST(Snapshot, LeavesTheSolverAsItWasWhenRefused) {
+  Written written;
+  Running<float> other(written.folder, "type: \"Adam\"");
+  const uint64_t before = other.Hash();
+  EXPECT_THROW(ReadSnapshot(written.files.state, other.solver), DataError);
+  EXPECT_EQ(other.Hash(), before);
+  EXPECT_EQ(other.solver.iteration(), 0);
+}
+
+// ---- the newest ----
+
+TEST(NewestSnapshot, SkipsWhatIsBroken) {
+  const TestFolder folder;
+  Running<float> run(folder);
+  EXPECT_EQ(NewestSnapshot(folder / "s"), "");
+  for (int i = 0; i < 11; ++i) {
+    run.Steps(1);
+    WriteSnapshot(run.solver, {});
+  }
+  const auto file = [&](int n, const char* suffix) {
+    return folder / fmt::format("s_iter_{}.{}", n, suffix);
+  };
+  EXPECT_EQ(NewestSnapshot(folder / "s"), file(11, "solverstate"));  // by number, not by letter
+  CutOff(file(11, "solverstate"));
+  EXPECT_EQ(NewestSnapshot(folder / "s"), file(10, "solverstate"));
+  CutOff(file(10, "caffemodel"));
+  EXPECT_EQ(NewestSnapshot(folder / "s"), file(9, "solverstate"));
+  std::filesystem::remove(file(9, "caffemodel"));
+  EXPECT_EQ(NewestSnapshot(folder / "s"), file(8, "solverstate"));
+  WriteFileAtomically(file(8, "solverstate"), "");
+  EXPECT_EQ(NewestSnapshot(folder / "s"), file(7, "solverstate"));
+}
+
+TEST(NewestSnapshot, LooksOnlyAtItsOwnPrefix) {
+  const TestFolder folder;
+  Running<float> run(folder);
+  run.Steps(1);
+  const SnapshotFiles files = WriteSnapshot(run.solver, {});
+  const std::string state = ReadFile(files.state);
+  WriteFileAtomically(folder / "s_iter_2x.solverstate", state);
+  WriteFileAtomically(folder / "s_iter_.solverstate", state);
+  WriteFileAtomically(folder / "other_iter_9.solverstate", state);
+  WriteFileAtomically(folder / "s_iter_9.solverstate.tmp.1", state);
+  EXPECT_EQ(NewestSnapshot(folder / "s"), files.state);
+  EXPECT_EQ(NewestSnapshot(folder / "no/such/folder/s"), "");
+}
+
+// ---- before the first iteration ----
+
+std::string PossibleError(const TestFolder& folder, const std::string& prefix,
+                          const std::string& more) {
+  return ErrorText<ConfigError>([&] {
+    Stream stream;
+    Solver<float> solver(ParseSolverSpec(fmt::format("lr_policy: \"fixed\" net_param {{ {} }}\n"
+                                                     "snapshot_prefix: \"{}\"\n{}",
+                                                     LeastSquares::Layer(4), folder / prefix, more),
+                                         "s.prototxt"),
+                         stream, {});
+    CheckSnapshotPossible(solver);
+  });
+}
+
+TEST(CheckSnapshotPossible, MakesTheFolderThatItWillNeed) {
+  const TestFolder folder;
+  EXPECT_EQ(PossibleError(folder, "a/b/s", "snapshot: 10"), "no error");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b"));
+}
+
+TEST(CheckSnapshotPossible, RefusesAFolderThatCannotBe) {
+  const TestFolder folder;
+  WriteFileAtomically(folder / "file", "");
+  EXPECT_EQ(PossibleError(folder, "file/x/s", "snapshot: 10"),
+            "s.prototxt:2:1: error: the snapshot folder " + (folder / "file/x") +
+                " cannot be written\n  fix: choose another snapshot_prefix, or correct the "
+                "folder's permissions");
+  EXPECT_EQ(PossibleError(folder, "file/x/s", "snapshot_after_train: false"), "no error");
+}
+
+TEST(CheckSnapshotPossible, RefusesAFormatThatCannotBeWritten) {
+  const TestFolder folder;
+  EXPECT_EQ(PossibleError(folder, "s", "snapshot: 1\nsnapshot_format: HDF5"),
+            "s.prototxt:4:1: error: this version cannot write HDF5 snapshots\n"
+            "  fix: use snapshot_format: BINARYPROTO, or leave the line away");
+}
+
+}  // namespace
+}  // namespace carafe

@@ -1,0 +1,104 @@
+// The iteration: passes, gradients handed to the exchange, updates, and what a snapshot must hold.
+// Display, tests, files and signals are the trainer's business (train/).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "carafe/core/run_context.h"
+#include "carafe/exchange/exchange.h"
+#include "carafe/net/net.h"
+#include "carafe/solvers/learning_rate.h"
+#include "carafe/solvers/solver_spec.h"
+#include "carafe/solvers/update_rule.h"
+
+namespace carafe {
+
+struct SolverOptions {
+  uint64_t seed = 1;
+  Replica replica;  // this worker among all
+  int level = 0;    // net state from the command line
+  std::vector<std::string> stages;
+  Trace* trace = nullptr;
+};
+
+// One worker's share of the training. Used by one thread; the exchange calls back on that thread.
+template <typename T>
+class Solver : private ParamEvents {
+ public:
+  // Builds and fills the train net, and builds the test nets, which share its parameters.
+  Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& options);
+
+  // Everything that moves gradients and says when to update. Must be called once, before the first
+  // Step; an exchange of one worker is MakeExchange("allreduce", ...) on a Group of one.
+  void Connect(const std::string& exchange, Group& group, size_t bucket_bytes, bool overlap);
+
+  // iter_size passes forward and backward, then the exchange of gradients and votes. Updates run
+  // when the next reader asks for a parameter, or in Drain. Returns the verdict of all workers: the
+  // mean loss is verdict.loss / verdict.weight. `wishes` is asked after the last backward pass for
+  // this worker's own (stop, snapshot); loss, weight and bad are filled in here.
+  StepVotes Step(const std::function<StepVotes()>& wishes = {});
+  void Drain();          // all updates of the last Step are done: weights are those of iteration()
+  void ThrowStepAway();  // after a bad verdict: no update happens, iteration() goes back by one
+
+  // One forward pass of a test net on test batch `batch` (stride: how far this worker's next one
+  // lies). Returns the loss.
+  double TestForward(int test_net, int64_t batch, int64_t stride);
+
+  int64_t iteration() const { return iteration_; }  // updates done or under way
+  void set_iteration(int64_t iteration) { iteration_ = iteration; }
+  double rate() const { return rate_; }  // of the last Step
+  double PeekRate();                     // of the next Step
+  const SolverSpec& spec() const { return spec_; }
+  const SolverParameter& param() const { return spec_.param; }
+  Net<T>& net() { return *net_; }
+  std::vector<std::unique_ptr<Net<T>>>& test_nets() { return test_nets_; }
+  Stream& stream() { return stream_; }
+  uint64_t seed() const { return options_.seed; }
+  void set_seed(uint64_t seed) { options_.seed = seed; }
+  // Added to n * G, the first record of pass n: 0 but after a resume with another global batch.
+  void set_sample_offset(int64_t offset) { sample_offset_ = offset; }
+  int64_t sample_offset() const { return sample_offset_; }
+  const Replica& replica() const { return options_.replica; }
+  LearningRate& learning_rate() { return learning_rate_; }
+  Exchange<T>* exchange() { return exchange_.get(); }
+  // history()[s * params + p]: slot s of parameter p, in the order of .solverstate.
+  std::vector<Blob<T>>& history() { return history_; }
+
+ private:
+  void BeforeRead(int param) override;
+  void GradientFinal(int param) override;
+  void Update(int param);
+  void UpdateFrozen();
+  T ClipScale();
+  RunContext Context(int64_t pass, int64_t stride);
+
+  const SolverSpec spec_;
+  Stream& stream_;
+  SolverOptions options_;
+  std::unique_ptr<Net<T>> net_;
+  std::vector<std::unique_ptr<Net<T>>> test_nets_;
+  std::unique_ptr<UpdateRule<T>> rule_;
+  LearningRate learning_rate_;
+  std::vector<Blob<T>> history_;
+  std::vector<int> exchanged_;    // exchange index -> param
+  std::vector<int> exchange_of_;  // param -> exchange index, or -1 for frozen ones
+  Group* group_ = nullptr;
+  std::unique_ptr<Exchange<T>> exchange_;
+  int64_t iteration_ = 0;
+  int64_t sample_offset_ = 0;
+  double rate_ = 0;
+  bool announce_ = false;    // in the last of iter_size passes
+  bool clip_known_ = false;  // clip_scale_ is that of the step under way
+  bool frozen_due_ = false;  // UpdateFrozen is still to come for the last step
+  T clip_scale_ = 1;
+};
+
+// This worker's rows of a pass with `global` rows in all: slots j < global with j mod count ==
+// index.
+int64_t RowsOf(const Replica& replica, int64_t global);
+
+}  // namespace carafe

@@ -1,0 +1,86 @@
+#include "carafe/train/device_choice.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/base/log.h"
+
+namespace carafe {
+namespace {
+
+int AllowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(CPU_COUNT(&set), 1);
+}
+
+int PositiveNumber(const std::string& text, const std::string& what) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    throw ConfigError(fmt::format("{} is \"{}\"", what, text), "give a number");
+  }
+  return value;
+}
+
+}  // namespace
+
+int ChooseThreads(int asked, const Group& group) {
+  const int online = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  const int share = std::max(online / group.local_size(), 1);
+  const int allowed = AllowedCores();
+  if (group.rank() == 0 && group.size() > 1 && allowed < share) {
+    LogWarning(
+        "the launcher has pinned this rank to {} of the {} cores that it could use: start mpirun "
+        "with "
+        "--bind-to none",
+        allowed, share);
+  }
+  if (asked > 0) return asked;
+  if (const char* omp = std::getenv("OMP_NUM_THREADS"); omp != nullptr && *omp != '\0') {
+    return std::max(
+        PositiveNumber(std::string(omp).substr(0, std::string(omp).find(',')), "OMP_NUM_THREADS"),
+        1);
+  }
+  return std::min(share, allowed);
+}
+
+std::unique_ptr<Stream> MakeStream(const std::string& gpu, bool file_wants_gpu, int threads,
+                                   const Group& group) {
+  const int visible = CudaDeviceCount();
+  if (gpu.empty()) {
+    if (file_wants_gpu && visible == 0 && group.rank() == 0) {
+      LogWarning("solver_mode is GPU, but no GPU can be used here: running on the CPU");
+    }
+    if (!file_wants_gpu || visible == 0) return std::make_unique<Stream>(CpuDevice(), threads);
+    return std::make_unique<Stream>(CudaDevice(group.local_rank() % visible), threads);
+  }
+  std::vector<int> ids;
+  if (gpu == "all" || gpu == "auto") {
+    for (int i = 0; i < std::max(visible, 1); ++i) ids.push_back(i);
+  } else {
+    for (size_t begin = 0; begin <= gpu.size();) {
+      const size_t comma = std::min(gpu.find(',', begin), gpu.size());
+      ids.push_back(PositiveNumber(gpu.substr(begin, comma - begin), "--gpu"));
+      begin = comma + 1;
+    }
+  }
+  if (static_cast<int>(ids.size()) > group.local_size() && gpu != "auto" && gpu != "all") {
+    throw ConfigError(fmt::format("--gpu={} names {} GPUs for {} rank(s) on this host", gpu,
+                                  ids.size(), group.local_size()),
+                      fmt::format("start one rank per GPU, e.g. mpirun -n {}", ids.size()));
+  }
+  const int id = ids[static_cast<size_t>(group.local_rank()) % ids.size()];
+  return std::make_unique<Stream>(CudaDevice(id), threads);
+}
+
+}  // namespace carafe

@@ -1,0 +1,42 @@
+// The live line of a long run: redrawn in place on a terminal, absent in a pipe.
+//   train  340/1000  34%  loss 0.123  lr 0.0095  1,234 img/s  left 0:12  waiting: data 1%, ranks 5%
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "carafe/base/timer.h"
+
+namespace carafe {
+
+struct ProgressState {
+  std::string phase;                       // "train", "test"
+  int64_t done = 0, total = 0, start = 0;  // start: where this run began (resume)
+  double loss = 0, rate = 0;
+  double images_per_second = 0;
+  double data_wait = 0, comm_wait = 0;  // shares of the time, 0 to 1
+};
+
+// One per process, used by rank 0's main thread. Log lines go through between two drawings: the
+// line is wiped before and comes back with the next Show.
+class Progress {
+ public:
+  // "auto": shown if stderr is a terminal; "bar": always; "none": never.
+  explicit Progress(const std::string& mode);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  bool shown() const { return shown_; }
+  void Show(const ProgressState& state);  // at most ten times a second, the last one always
+  void Clear();
+
+  static std::string Text(const ProgressState& state, double seconds);
+
+ private:
+  const bool shown_;
+  Timer since_start_, since_drawn_;
+  bool drawn_ = false;
+};
+
+}  // namespace carafe

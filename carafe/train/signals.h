@@ -1,0 +1,31 @@
+// Signals as requests: noted by the handler, asked for once per iteration. SIGINT or SIGUSR2 (which
+// mpirun passes on) stops, SIGHUP or SIGUSR1 snapshots, SIGTERM stops with a snapshot; a second
+// SIGINT ends the process at once.
+#pragma once
+
+#include <string>
+
+namespace carafe {
+
+// What --sigint_effect and --sighup_effect ask for.
+enum class SignalEffect { kNone, kStop, kSnapshot };
+SignalEffect ParseSignalEffect(const std::string& flag, const std::string& value);
+
+struct SignalRequests {
+  bool stop = false;       // finish this iteration, then the usual end
+  bool terminate = false;  // the same, but always with a snapshot, and exit 75
+  bool snapshot = false;
+};
+
+// Installs handlers for its lifetime and puts the old ones back. One at a time per process.
+class SignalWatch {
+ public:
+  SignalWatch(SignalEffect on_sigint, SignalEffect on_sighup);
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  SignalRequests Take();  // what came since the last call
+};
+
+}  // namespace carafe

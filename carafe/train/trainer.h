@@ -1,0 +1,97 @@
+// A training run: solver, nets, data and exchange put together; tests, display, snapshots, signals,
+// files.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carafe/comm/group.h"
+#include "carafe/solvers/solver.h"
+#include "carafe/train/metrics.h"
+#include "carafe/train/progress.h"
+#include "carafe/train/signals.h"
+#include "carafe/train/tester.h"
+
+namespace carafe {
+
+struct TrainOptions {
+  std::string weights;   // start from these, one file or several with commas
+  std::string snapshot;  // resume from this .solverstate; "auto": the newest whole one, if any
+  int level = 0;
+  std::vector<std::string> stages;
+  int64_t global_batch = 0;         // rows of all workers together; 0: the file's batch for each
+  std::string lr_scaling = "none";  // none, linear, sqrt: by the growth of the batch
+  int64_t warmup = 0;               // iterations
+  std::string exchange = "allreduce";
+  double bucket_mb = 4;
+  bool overlap = true;
+  int check_replicas = 100;     // iterations between comparisons; 0: never
+  std::string on_nan = "stop";  // stop, continue
+  std::string sigint_effect = "stop", sighup_effect = "snapshot";
+  std::string run_dir;  // for train.log and metrics.csv; "": beside the snapshots
+  std::string progress = "none";
+  bool quiet = false;         // log lines go to the file only
+  bool write_files = true;    // off in tests: no log, no metrics
+  bool watch_signals = true;  // off where ranks are threads
+};
+
+enum class TrainEnd { kDone, kStopped, kTerminated };
+
+// Made and used on every rank alike; the group outlives it.
+template <typename T>
+class Trainer {
+ public:
+  Trainer(const SolverSpec& spec, const TrainOptions& options, Group& group, Stream& stream);
+  ~Trainer();
+
+  // Until max_iter, or until asked to stop. Throws what went wrong; the caller tells the group.
+  TrainEnd Run();
+  // `count` iterations with all their tests, display and snapshots.
+  TrainEnd Step(int64_t count);
+
+  Solver<T>& solver() { return *solver_; }
+  void Snapshot();  // on all ranks alike
+  std::vector<TestResult> TestAll();
+
+ private:
+  void Build(const SolverSpec& spec);
+  void LoadStart();  // rank 0: fillers, --weights or --snapshot; then everybody has rank 0's
+  void ShareStart();
+  void OpenFiles(bool resumed);
+  void PrintStart();
+  void ScaleRate();
+  TrainEnd Loop(int64_t until);
+  TrainEnd OneIteration();
+  void Display(int64_t iteration, const StepVotes& verdict);
+  void AddLoss(double loss);
+  void StopOnNan(int64_t iteration);
+  void CheckReplicas();
+  void FinishRun(TrainEnd end);
+  bool TrySnapshot();
+  int64_t FileBatch() const;
+  CarafeState StateNow();
+  ProgressState ProgressNow() const;
+  bool root() const { return group_.rank() == 0; }
+
+  const TrainOptions options_;
+  Group& group_;
+  Stream& stream_;
+  std::unique_ptr<Solver<T>> solver_;
+  std::unique_ptr<SignalWatch> signals_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Progress> progress_;
+  std::deque<double> losses_;  // the last average_loss of them
+  double smoothed_loss_ = 0;
+  int64_t start_iteration_ = 0;
+  int64_t tests_done_ = 0;
+  int64_t last_snapshot_ = -1;
+  int64_t rows_ = 0;  // of one pass of all workers
+  Timer since_display_, since_start_;
+  int64_t displayed_at_ = 0;
+  std::string files_stem_;
+};
+
+}  // namespace carafe

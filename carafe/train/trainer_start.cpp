@@ -1,0 +1,225 @@
+// The start of a run: build on every rank, begin with rank 0's values everywhere, say what is about
+// to happen.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "carafe/base/log.h"
+#include "carafe/net/weights.h"
+#include "carafe/solvers/snapshot.h"
+#include "carafe/train/trainer.h"
+
+namespace carafe {
+namespace {
+
+void CheckChoice(const char* flag, const std::string& value, const std::set<std::string>& choices) {
+  if (choices.contains(value)) return;
+  throw ConfigError(fmt::format("--{} is \"{}\"", flag, value),
+                    fmt::format("use one of: {}", fmt::join(choices, ", ")));
+}
+
+void CheckOptions(const TrainOptions& options, int ranks) {
+  CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
+  CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
+  if (!options.weights.empty() && !options.snapshot.empty()) {
+    throw ConfigError("--weights and --snapshot are both given",
+                      "use --snapshot to resume a run, --weights to start a new one from weights");
+  }
+  if (options.global_batch != 0 && options.global_batch < ranks) {
+    throw ConfigError(fmt::format("--global_batch={} leaves no row for some of {} workers",
+                                  options.global_batch, ranks),
+                      "give at least one row per worker");
+  }
+  if (options.warmup < 0) throw ConfigError("--warmup is negative", "give a number of iterations");
+}
+
+}  // namespace
+
+template <typename T>
+Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& group,
+                    Stream& stream)
+    : options_(options), group_(group), stream_(stream) {
+  // Every rank reads the same files, so most mistakes are everybody's: agree, and say it once.
+  std::string error;
+  try {
+    CheckOptions(options, group.size());
+    Build(spec);
+    if (root()) LoadStart();
+  } catch (const Error& failed) {
+    error = failed.what();
+  }
+  group_.Agree(error);
+  ShareStart();
+  ScaleRate();
+  solver_->Connect(options_.exchange, group_, static_cast<size_t>(options_.bucket_mb * 1048576),
+                   options_.overlap);
+  start_iteration_ = displayed_at_ = solver_->iteration();
+  error.clear();
+  try {
+    if (root() && options_.write_files) OpenFiles(start_iteration_ > 0);
+  } catch (const Error& failed) {
+    error = failed.what();
+  }
+  group_.Agree(error);
+  if (root()) {
+    progress_ = std::make_unique<Progress>(options_.progress);
+    PrintStart();
+  }
+  if (options_.watch_signals) {
+    signals_ =
+        std::make_unique<SignalWatch>(ParseSignalEffect("sigint_effect", options_.sigint_effect),
+                                      ParseSignalEffect("sighup_effect", options_.sighup_effect));
+  }
+}
+
+template <typename T>
+void Trainer<T>::Build(const SolverSpec& spec) {
+  SolverOptions solver_options;
+  solver_options.level = options_.level;
+  solver_options.stages = options_.stages;
+  solver_options.replica = {
+      .index = group_.rank(), .count = group_.size(), .global_batch = options_.global_batch};
+  solver_options.seed = spec.param.random_seed() >= 0
+                            ? static_cast<uint64_t>(spec.param.random_seed())
+                            : std::random_device{}();  // rank 0's is everyone's, see ShareStart
+  solver_ = std::make_unique<Solver<T>>(spec, stream_, solver_options);
+  rows_ = options_.global_batch > 0 ? options_.global_batch : FileBatch() * group_.size();
+}
+
+// The rows that one worker's pass has by the file: the first axis of the first top.
+template <typename T>
+int64_t Trainer<T>::FileBatch() const {
+  for (const auto& tops : solver_->net().tops()) {
+    if (!tops.empty() && tops[0]->shape().rank() > 0) return tops[0]->shape()[0];
+  }
+  return 1;
+}
+
+template <typename T>
+void Trainer<T>::LoadStart() {
+  CheckSnapshotPossible(*solver_);
+  std::string snapshot = options_.snapshot;
+  if (snapshot == "auto") {
+    snapshot = NewestSnapshot(solver_->param().snapshot_prefix());
+    if (snapshot.empty()) LogInfo("--snapshot=auto: there is none yet, starting anew");
+  }
+  if (!snapshot.empty()) {
+    LogInfo("Restoring previous solver status from {}", snapshot);
+    const std::optional<CarafeState> state = ReadSnapshot(snapshot, *solver_);
+    const int64_t passes = solver_->iteration() * solver_->param().iter_size();
+    if (state) {
+      solver_->set_seed(state->seed());
+      solver_->set_sample_offset(state->samples_seen() - passes * rows_);
+      tests_done_ = state->tests_done();
+    } else {
+      solver_->set_sample_offset(-passes * rows_);  // Caffe's own file: the data start anew
+      LogInfo("the state holds no data position (it is not Carafe's): the data start anew");
+    }
+    last_snapshot_ = solver_->iteration();
+    return;
+  }
+  std::string weights = options_.weights;
+  if (weights.empty()) {
+    for (const std::string& path : solver_->param().weights()) weights += path + ",";
+  }
+  if (!weights.empty()) {
+    LogInfo("Finetuning from {}", weights);
+    LoadWeights(stream_, weights, solver_->net());
+  }
+}
+
+template <typename T>
+void Trainer<T>::ShareStart() {
+  int64_t numbers[] = {
+      solver_->iteration(), static_cast<int64_t>(solver_->seed()),   solver_->sample_offset(),
+      tests_done_,          solver_->learning_rate().current_step(), last_snapshot_};
+  group_.Broadcast(numbers, sizeof numbers, 0, "the starting point");
+  solver_->set_iteration(numbers[0]);
+  solver_->set_seed(static_cast<uint64_t>(numbers[1]));
+  solver_->set_sample_offset(numbers[2]);
+  tests_done_ = numbers[3];
+  solver_->learning_rate().set_current_step(static_cast<int>(numbers[4]));
+  last_snapshot_ = numbers[5];
+  if (group_.size() == 1) return;
+  const auto share = [&](Blob<T>& blob, const std::string& what) {
+    std::vector<T> values = blob.DataToHost(stream_);
+    group_.Broadcast(values.data(), values.size() * sizeof(T), 0, what);
+    if (!root()) blob.SetData(stream_, values);
+  };
+  for (const Param<T>& param : solver_->net().params()) share(*param.blob, "weights " + param.name);
+  if (numbers[0] > 0) {
+    for (Blob<T>& blob : solver_->history()) share(blob, "the solver's history");
+  }
+  CheckReplicas();
+}
+
+template <typename T>
+void Trainer<T>::ScaleRate() {
+  const double growth = static_cast<double>(rows_) / static_cast<double>(FileBatch());
+  const double scale = options_.lr_scaling == "linear" ? growth
+                       : options_.lr_scaling == "sqrt" ? std::sqrt(growth)
+                                                       : 1.0;
+  solver_->learning_rate().SetScale(scale, options_.warmup);
+}
+
+template <typename T>
+void Trainer<T>::OpenFiles(bool resumed) {
+  const std::string& prefix = solver_->param().snapshot_prefix();
+  if (options_.run_dir.empty()) {
+    files_stem_ = prefix + "_";
+  } else {
+    std::error_code error;
+    std::filesystem::create_directories(options_.run_dir, error);
+    if (error) {
+      throw ConfigError(
+          fmt::format("--run_dir={} cannot be made: {}", options_.run_dir, error.message()),
+          "choose another folder");
+    }
+    files_stem_ = options_.run_dir + "/";
+  }
+  metrics_ = std::make_unique<Metrics>(files_stem_ + "metrics.csv", resumed);
+  SetLogFile(files_stem_ + "train.log");
+  if (options_.quiet) SetLogToStderr(false);
+}
+
+template <typename T>
+void Trainer<T>::PrintStart() {
+  Net<T>& net = solver_->net();
+  for (size_t l = 0; l < net.layers().size(); ++l) {
+    std::string line =
+        fmt::format("{} ({})", net.layers()[l]->name(), net.layers()[l]->spec().param().type());
+    for (const int id : net.bottom_ids()[l]) {
+      line += " <- " + net.blob_names()[static_cast<size_t>(id)];
+    }
+    for (const int id : net.top_ids()[l]) {
+      line += fmt::format(" -> {}: {}", net.blob_names()[static_cast<size_t>(id)],
+                          net.blobs()[static_cast<size_t>(id)]->shape().ToString());
+    }
+    LogInfo("{}", line);
+  }
+  int64_t count = 0;
+  for (const Param<T>& param : net.params()) count += param.blob->count();
+  LogInfo("{} parameters in {} blobs; seed {}", count, net.params().size(), solver_->seed());
+  std::set<std::string> hosts;
+  for (int r = 0; r < group_.size(); ++r) hosts.insert(group_.host(r));
+  LogInfo(
+      "{} worker{} on {} host{}, {} thread{} each; batch per worker {}{}, global batch {}, "
+      "iter_size "
+      "{}; lr {}",
+      group_.size(), group_.size() == 1 ? "" : "s", hosts.size(), hosts.size() == 1 ? "" : "s",
+      stream_.threads(), stream_.threads() == 1 ? "" : "s", rows_ / group_.size(),
+      rows_ % group_.size() != 0 ? " or one more" : "", rows_, solver_->param().iter_size(),
+      options_.lr_scaling == "none"
+          ? "as written in the solver"
+          : "scaled (" + options_.lr_scaling + ") by the growth of the batch");
+  if (!files_stem_.empty())
+    LogInfo("log and metrics: {}train.log, {}metrics.csv", files_stem_, files_stem_);
+}
+
+template class Trainer<float>;
+template class Trainer<double>;
+
+}  // namespace carafe

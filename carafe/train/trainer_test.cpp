@@ -1,0 +1,283 @@
+// The central law: 1 worker with batch P*K and P workers with batch K reach the same weights.
+#include "carafe/train/trainer.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+
+#include "carafe/base/random.h"
+#include "carafe/comm/run_ranks.h"
+#include "carafe/data/lmdb_writer.h"
+#include "carafe/net/weights.h"
+#include "carafe/solvers/snapshot.h"
+
+namespace carafe {
+namespace {
+
+constexpr int kRecords = 97;  // no batch divides it
+
+// A small database of random pictures whose label is the brightest quarter, in a folder of its own.
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::string name =
+        fmt::format("carafe_{}_{}_{}", info->test_suite_name(), info->name(), getpid());
+    std::ranges::replace(name, '/', '_');
+    folder_ = std::filesystem::temp_directory_path() / name;
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    LmdbWriter writer((folder_ / "lmdb").string());
+    RandomSequence random(7);
+    for (int i = 0; i < kRecords; ++i) {
+      Datum datum;
+      datum.set_channels(1);
+      datum.set_height(6);
+      datum.set_width(6);
+      const int label = static_cast<int>(random.NextBelow(4));
+      std::string pixels;
+      for (int y = 0; y < 6; ++y) {
+        for (int x = 0; x < 6; ++x) {
+          const bool bright = (y / 3) * 2 + x / 3 == label;
+          pixels += static_cast<char>(random.NextBelow(100) + (bright ? 100 : 0));
+        }
+      }
+      datum.set_data(pixels);
+      datum.set_label(label);
+      writer.Put(fmt::format("{:08}", i), datum.SerializeAsString());
+    }
+    writer.Finish();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Net(int batch, bool shuffle = true) const {
+    return fmt::format(R"(
+      name: "small"
+      layer {{ name: "data" type: "Data" top: "data" top: "label"
+        data_param {{ source: "{0}/lmdb" backend: LMDB batch_size: {1} shuffle: {2} }}
+        transform_param {{ scale: 0.01 mirror: true crop_size: 5 mean_value: 90 }}
+        include {{ phase: TRAIN }} }}
+      layer {{ name: "data" type: "Data" top: "data" top: "label"
+        data_param {{ source: "{0}/lmdb" backend: LMDB batch_size: 7 }}
+        transform_param {{ scale: 0.01 crop_size: 5 mean_value: 90 }}
+        include {{ phase: TEST }} }}
+      layer {{ name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param {{ num_output: 4 kernel_size: 3 weight_filler {{ type: "xavier" }} }} }}
+      layer {{ name: "relu" type: "ReLU" bottom: "conv" top: "conv" }}
+      layer {{ name: "ip1" type: "InnerProduct" bottom: "conv" top: "ip1"
+        param {{ lr_mult: 1 }} param {{ lr_mult: 2 decay_mult: 0 }}
+        inner_product_param {{ num_output: 8 weight_filler {{ type: "xavier" }} }} }}
+      layer {{ name: "drop" type: "Dropout" bottom: "ip1" top: "ip1"
+        dropout_param {{ dropout_ratio: 0.3 }} }}
+      layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param {{ num_output: 4 weight_filler {{ type: "xavier" }} }} }}
+      layer {{ name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy"
+        include {{ phase: TEST }} }}
+      layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }}
+    )",
+                       folder_.string(), batch, shuffle);
+  }
+  SolverSpec Spec(int batch, const std::string& more, int iterations = 10) const {
+    const std::string text = fmt::format(
+        "net_param {{ {} }} base_lr: 0.05 lr_policy: \"inv\" gamma: 0.1 power: 0.5 max_iter: {} "
+        "random_seed: 5 snapshot_prefix: \"{}/snap\" test_iter: 5 test_interval: 1000 {}",
+        Net(batch), iterations, folder_.string(), more);
+    return ParseSolverSpec(text, "solver.prototxt");
+  }
+
+  std::filesystem::path folder_;
+};
+
+TrainOptions Quiet() {
+  TrainOptions options;
+  options.write_files = false;
+  options.watch_signals = false;
+  options.check_replicas = 3;
+  return options;
+}
+
+template <typename T>
+using Weights = std::vector<std::vector<T>>;
+
+template <typename T>
+Weights<T> WeightsOf(Trainer<T>& trainer) {
+  trainer.solver().Drain();
+  Weights<T> weights;
+  for (const Param<T>& param : trainer.solver().net().params()) {
+    weights.push_back(param.blob->DataToHost(trainer.solver().stream()));
+  }
+  return weights;
+}
+
+// Runs the solver on P thread ranks; the replicas must end bit-equal.
+template <typename T>
+Weights<T> Train(int ranks, const SolverSpec& spec, const TrainOptions& options) {
+  std::vector<Weights<T>> all(static_cast<size_t>(ranks));
+  RunRanks(ranks, [&](Group& group) {
+    Stream stream;
+    Trainer<T> trainer(spec, options, group, stream);
+    trainer.Run();
+    all[static_cast<size_t>(group.rank())] = WeightsOf(trainer);
+  });
+  for (int r = 1; r < ranks; ++r) EXPECT_EQ(all[static_cast<size_t>(r)], all[0]) << "rank " << r;
+  return all[0];
+}
+
+// max |a - b| / max |a| over the blobs.
+template <typename T>
+double Difference(const Weights<T>& a, const Weights<T>& b) {
+  double worst = 0;
+  for (size_t p = 0; p < a.size(); ++p) {
+    double largest = 0, off = 0;
+    for (size_t i = 0; i < a[p].size(); ++i) {
+      largest = std::max(largest, std::fabs(static_cast<double>(a[p][i])));
+      off = std::max(off, std::fabs(static_cast<double>(a[p][i]) - static_cast<double>(b[p][i])));
+    }
+    if (largest > 0) worst = std::max(worst, off / largest);
+  }
+  return worst;
+}
+
+struct LawCase {
+  const char* name;
+  const char* settings;
+};
+
+const LawCase kLaws[] = {
+    {"Sgd", "momentum: 0.9 weight_decay: 0.01"},
+    {"SgdIterSize2", "momentum: 0.9 weight_decay: 0.01 iter_size: 2"},
+    {"SgdClipped", "momentum: 0.9 clip_gradients: 0.5"},
+    {"SgdClippedIterSize2L1",
+     "momentum: 0.9 clip_gradients: 0.5 iter_size: 2 weight_decay: 0.01 regularization_type: "
+     "\"L1\""},
+    {"Nesterov", "type: \"Nesterov\" momentum: 0.9"},
+    {"AdaGrad", "type: \"AdaGrad\""},
+    {"RMSProp", "type: \"RMSProp\" rms_decay: 0.9 delta: 1e-3"},
+    {"AdaDelta", "type: \"AdaDelta\" momentum: 0.95 delta: 1e-4"},
+    {"Adam", "type: \"Adam\" momentum: 0.9 momentum2: 0.99 delta: 1e-3"},
+};
+
+class LawTest : public TrainerTest, public ::testing::WithParamInterface<LawCase> {};
+
+TEST_P(LawTest, PWorkersReachTheWeightsOfOneWithTheGlobalBatch) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    const Weights<double> one = Train<double>(1, Spec(3 * ranks, GetParam().settings), Quiet());
+    const Weights<double> many = Train<double>(ranks, Spec(3, GetParam().settings), Quiet());
+    EXPECT_LE(Difference(one, many), 1e-10) << ranks << " ranks";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(AllRules, LawTest, ::testing::ValuesIn(kLaws),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(TrainerTest, GlobalBatchIsDividedEvenWhereItDoesNotDivide) {
+  const Weights<double> one = Train<double>(1, Spec(10, "momentum: 0.9"), Quiet());
+  TrainOptions options = Quiet();
+  options.global_batch = 10;
+  for (const int ranks : {2, 3, 4}) {
+    EXPECT_LE(Difference(one, Train<double>(ranks, Spec(64, "momentum: 0.9"), options)), 1e-10)
+        << ranks << " ranks";
+  }
+}
+
+TEST_F(TrainerTest, OverlapAndBucketsChangeNoBit) {
+  const Weights<float> plain = Train<float>(3, Spec(4, "momentum: 0.9"), Quiet());
+  TrainOptions options = Quiet();
+  options.overlap = false;
+  EXPECT_EQ(Train<float>(3, Spec(4, "momentum: 0.9"), options), plain);
+  options.bucket_mb = 1e-5;
+  options.overlap = true;
+  EXPECT_EQ(Train<float>(3, Spec(4, "momentum: 0.9"), options), plain);
+}
+
+TEST_F(TrainerTest, TestScoresOfSeveralRanksAreThoseOfOneToTheLastDigit) {
+  std::vector<TestResult> results;
+  std::mutex mutex;
+  for (const int ranks : {1, 2, 3}) {
+    RunRanks(ranks, [&](Group& group) {
+      Stream stream;
+      Trainer<float> trainer(Spec(4, ""), Quiet(), group, stream);
+      trainer.TestAll();
+      const auto scores = trainer.TestAll();  // the second test goes on in the data
+      if (group.rank() != 0) return;
+      const std::lock_guard lock(mutex);
+      results.push_back(scores[0]);
+    });
+  }
+  ASSERT_EQ(results.size(), 3u);
+  ASSERT_EQ(results[0].scores.size(), 2u);
+  for (size_t i : {1u, 2u}) {
+    EXPECT_EQ(results[i].loss, results[0].loss);
+    EXPECT_EQ(results[i].batches, results[0].batches);
+    for (size_t s = 0; s < 2; ++s) {
+      EXPECT_EQ(results[i].scores[s].value, results[0].scores[s].value);
+    }
+  }
+}
+
+TEST_F(TrainerTest, ResumingGivesTheWeightsOfTheUninterruptedRunBitForBit) {
+  for (const int ranks : {1, 3}) {
+    const std::string rule = "type: \"Adam\" momentum: 0.9 iter_size: 2 ";
+    const Weights<float> whole = Train<float>(ranks, Spec(4, rule, 20), Quiet());
+    Train<float>(ranks, Spec(4, rule, 10), Quiet());
+    TrainOptions options = Quiet();
+    options.snapshot = (folder_ / "snap_iter_10.solverstate").string();
+    EXPECT_EQ(Train<float>(ranks, Spec(4, rule, 20), options), whole) << ranks << " ranks";
+  }
+}
+
+TEST_F(TrainerTest, ResumingOnOtherRanksGoesOnAtTheSameSample) {
+  // 2 x 6 and 3 x 4 rows are the same global batch: the law holds across the change.
+  const Weights<double> whole = Train<double>(1, Spec(12, "momentum: 0.9", 20), Quiet());
+  Train<double>(2, Spec(6, "momentum: 0.9", 10), Quiet());
+  TrainOptions options = Quiet();
+  options.snapshot = "auto";
+  EXPECT_LE(Difference(whole, Train<double>(3, Spec(4, "momentum: 0.9", 20), options)), 1e-10);
+  // With another global batch, the next record is still the one that comes next.
+  std::filesystem::remove(folder_ / "snap_iter_20.solverstate");
+  RunRanks(1, [&](Group& group) {
+    Stream stream;
+    Trainer<double> trainer(Spec(5, "momentum: 0.9", 20), options, group, stream);
+    EXPECT_EQ(trainer.solver().iteration(), 10);
+    EXPECT_EQ(trainer.solver().sample_offset() + 10 * 5, 10 * 12);
+  });
+}
+
+TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
+  SolverSpec spec = Spec(4, "");
+  spec.param.set_base_lr(1e30f);
+  for (const int ranks : {1, 2}) {
+    try {
+      Train<float>(ranks, spec, Quiet());
+      FAIL() << "the loss stayed finite";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("the loss is NaN or infinite at iteration"),
+                std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("first in blob \""), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(TrainerTest, LinearScalingAndWarmupRaiseTheRate) {
+  RunRanks(2, [&](Group& group) {
+    Stream stream;
+    TrainOptions options = Quiet();
+    options.lr_scaling = "linear";
+    options.warmup = 4;
+    SolverSpec spec = Spec(4, "", 6);
+    spec.param.set_lr_policy("fixed");
+    Trainer<float> trainer(spec, options, group, stream);
+    trainer.Step(1);
+    EXPECT_NEAR(trainer.solver().rate(), 0.05 * 1.25, 1e-7);
+    trainer.Step(4);
+    EXPECT_NEAR(trainer.solver().rate(), 0.05 * 2, 1e-7);
+  });
+}
+
+}  // namespace
+}  // namespace carafe

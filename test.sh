@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the tests, the cheapest first; the last line is "N passed, N failed".
+#
+# usage: ./test.sh [STAGE...] [--no-install]
+#
+#   all       everything below (default)
+#   format    clang-format 14 has nothing to change
+#   arrows    folders include only what they may
+#   scripts   the scripts' own tests; documents and picture are up to date
+#   release   unit, golden, cli and ranks, in the release build:
+#   unit        the tests beside the code
+#   golden      reference numbers of tests/golden
+#   cli         the program as a user calls it
+#   ranks       training under mpirun, Open MPI and MPICH
+#   asan      unit and golden with address and undefined-behaviour sanitizers
+#   tsan      comm, exchange and data with the thread sanitizer
+#   cuda      compiles and links for CUDA, runs that build on the CPU; only where nvcc is there
+#
+#   --no-install   install no packages; say what is missing and go on
+#
+# Logs are kept in build/test-logs/. CARAFE_DATA names the folder of real data sets (default: data/).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+source scripts/steps.sh
+source scripts/packages.sh
+source scripts/build.sh
+
+order=(format arrows scripts unit golden cli ranks asan tsan cuda)
+logs=build/test-logs
+declare -A wanted=()
+install=()
+for argument in "$@"; do
+  case $argument in
+  --no-install) install=(--no-install) ;;
+  -h | --help) sed -n '/^# usage/,/^set /{/^#/s/^# \{0,1\}//p}' test.sh && exit 0 ;;
+  all) for stage in "${order[@]}"; do wanted[$stage]=1; done ;;
+  release) wanted[unit]=1 wanted[golden]=1 wanted[cli]=1 wanted[ranks]=1 ;;
+  format | arrows | scripts | unit | golden | cli | ranks | asan | tsan | cuda) wanted[$argument]=1 ;;
+  *) complain "there is no stage \"$argument\"" 'see ./test.sh --help' && exit 2 ;;
+  esac
+done
+if [ ${#wanted[@]} = 0 ]; then
+  for stage in "${order[@]}"; do wanted[$stage]=1; done
+fi
+
+is_wanted() {
+  local name
+  for name in "$@"; do [ -z "${wanted[$name]:-}" ] || return 0; done
+  return 1
+}
+
+passed=0 failed=0 # of the running stage
+all_passed=0 all_failed=0
+table=''
+
+# count PASSED FAILED TITLE NOTE
+count() {
+  passed=$((passed + $1)) failed=$((failed + $2))
+  printf '  %-28s %5d passed, %d failed%s\n' "$3" "$1" "$2" "${4:+, $4}"
+}
+
+# run_test TITLE LOG XML COMMAND...: runs a test program and counts its results; XML is "" unless it is GoogleTest.
+# None may take longer than 20 minutes.
+run_test() {
+  local title=$1 log=$logs/$2.log xml=$3 code=0 result p f note
+  shift 3
+  rm -f "${xml:-/nonexistent}"
+  run_logged "$title" "$log" timeout -k 30 1200 "$@" || code=$?
+  result=$(python3 scripts/count_tests.py "$log" "$code" ${xml:+"$xml"}) || result='0 1 could not be counted'
+  read -r p f note <<<"$(head -n 1 <<<"$result")"
+  [ "$code" != 124 ] || note='stopped after 20 minutes'
+  count "$p" "$f" "$title" "$note"
+  if [ "$f" != 0 ]; then
+    tail -n +2 <<<"$result" | head -n 40 | sed 's/^/  failed: /'
+    show_log_tail "$log" 2>&1
+  fi
+}
+
+# run_unit PRESET FILTER [VARIABLE=VALUE...]
+run_unit() {
+  local preset=$1 filter=$2 folder
+  folder=$(build_folder "$preset")
+  shift 2
+  run_test "unit ($preset)" "unit-$preset" "$logs/unit-$preset.xml" env "$@" "$folder/tests/carafe_unit" \
+    "--gtest_filter=$filter" "--gtest_output=xml:$logs/unit-$preset.xml"
+}
+
+run_golden() { # PRESET [VARIABLE=VALUE...]
+  local preset=$1
+  shift
+  if [ ! -d tests/golden_runner ]; then
+    echo '  there is no golden runner yet'
+    return
+  fi
+  run_test "golden ($preset)" "golden-$preset" '' env "$@" "$(build_folder "$preset")/tests/golden_runner" tests/golden
+}
+
+# run_scripts TITLE FILE...: every script counts as one check, or prints its own count.
+run_scripts() {
+  local title=$1 file
+  shift
+  for file in "$@"; do
+    [ -x "$file" ] || continue
+    run_test "$title $(basename "$file")" "$title-$(basename "$file")" '' "./$file"
+  done
+}
+
+# The filter for the tests that lie in these folders of carafe/.
+suites_of() {
+  local suite filter=''
+  while IFS= read -r suite; do
+    filter+="$suite.*:*/$suite.*:$suite/*:*/$suite/*:"
+  done < <(cd carafe && grep -rhoE '^(TYPED_)?TEST(_F|_P)?\(\w+' --include='*_test.cpp' "$@" | sed 's/.*(//' | sort -u)
+  printf '%s' "${filter:-none.}"
+}
+
+# build_tests PRESET TARGET...: a build that fails is a failed check.
+build_tests() {
+  local targets=("${@:2}")
+  build_preset "$1" "$logs" "${targets[@]}" && return 0
+  count 0 1 "build ($1)"
+  return 1
+}
+
+golden_target() { if [ -d tests/golden_runner ]; then echo golden_runner; fi; }
+
+stage_format() { run_test 'clang-format' format '' scripts/format.sh --check; }
+
+stage_arrows() {
+  run_test 'include arrows' arrows '' python3 scripts/check_includes.py
+  run_scripts arrows tests/scripts/check_includes_test.py
+}
+
+stage_scripts() {
+  local file files=()
+  for file in tests/scripts/*; do
+    [ "$file" = tests/scripts/check_includes_test.py ] || files+=("$file")
+  done
+  run_scripts scripts "${files[@]}"
+}
+
+release_is_built=''
+build_release() {
+  local targets=(all) target
+  if ! is_wanted cli ranks; then
+    targets=()
+    ! is_wanted unit || targets+=(carafe_unit)
+    target=$(golden_target)
+    if is_wanted golden && [ -n "$target" ]; then targets+=("$target"); fi
+    [ ${#targets[@]} != 0 ] || return 0
+  fi
+  build_tests release "${targets[@]}" && release_is_built=1
+}
+
+need_release() {
+  [ -z "$release_is_built" ] || return 0
+  echo '  not run: the release build failed'
+  return 1
+}
+
+stage_unit() { need_release && run_unit release '*'; }
+stage_golden() { need_release && run_golden release; }
+stage_cli() { need_release && run_scripts cli tests/cli/*; }
+stage_ranks() { need_release && run_scripts ranks tests/ranks/run.sh; }
+
+stage_asan() {
+  # shellcheck disable=SC2046
+  build_tests asan carafe_unit $(golden_target) || return
+  local options=(ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1)
+  run_unit asan '*' "${options[@]}"
+  run_golden asan "${options[@]}"
+}
+
+# Correct OpenMP loops are reported falsely (libgomp is not instrumented), hence one thread.
+stage_tsan() {
+  build_tests tsan carafe_unit || return
+  run_unit tsan "$(suites_of comm exchange data)" OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 \
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1
+}
+
+stage_cuda() {
+  if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
+    echo '  not run: there is no nvcc'
+    return
+  fi
+  build_tests cuda all || return
+  count 1 0 'build (cuda)'
+  run_unit cuda "$(suites_of kernels layers solvers)"
+}
+
+run_stage() {
+  local name=$1 start=$SECONDS
+  shift
+  passed=0 failed=0
+  printf '\n== %s\n' "$name"
+  "$@"
+  all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed))
+  table+=$(printf '%-10s %6.1f min %6d passed, %d failed' "$name" \
+    "$(awk -v s=$((SECONDS - start)) 'BEGIN { print s / 60 }')" $passed $failed)$'\n'
+}
+
+groups=(tests)
+! is_wanted unit golden cli ranks asan tsan cuda || groups=(build openmpi mpich tests data)
+if ! ensure_packages "${install[@]}" "${groups[@]}"; then
+  echo '0 passed, 1 failed'
+  exit 1
+fi
+mkdir -p "$logs"
+set_mpi_environment
+export CARAFE_DATA=${CARAFE_DATA:-$PWD/data}
+
+for stage in format arrows scripts; do
+  ! is_wanted $stage || run_stage $stage stage_$stage
+done
+! is_wanted unit golden cli ranks || run_stage build build_release
+for stage in unit golden cli ranks asan tsan cuda; do
+  ! is_wanted $stage || run_stage $stage stage_$stage
+done
+
+printf '\n%s%-10s %6.1f min\n' "$table" total "$(awk -v s=$SECONDS 'BEGIN { print s / 60 }')"
+echo "$all_passed passed, $all_failed failed"
+[ "$all_failed" = 0 ]

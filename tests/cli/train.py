@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Training from the command line: log, metrics, snapshots, resuming, signals."""
+import csv
+import pathlib
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from cli import BUILD, CARAFE, CarafeTest, main, mpirun  # noqa: E402
+import subprocess
+
+PREFIX = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.cpp:\d+\] ")
+
+
+class Train(CarafeTest):
+    def wait_for(self, process, text, stream="stderr"):
+        """Reads until a line holds `text`; returns all that was read."""
+        read = ""
+        for line in getattr(process, stream):
+            read += line
+            if text in line:
+                return read
+        self.fail(f"no line with {text!r}:\n{read}")
+
+    def test_log_has_the_lines_that_tools_parse(self):
+        result = self.carafe("train", "--solver=solver.prototxt")
+        for line in result.stderr.splitlines():
+            self.assertRegex(line, PREFIX)
+        log = "\n".join(self.log_of(result))
+        for pattern in (r"^Solving small$", r"^Learning Rate Policy: inv$", r"^Iteration 0, Testing net \(#0\)$",
+                        r"^    Test net output #0: accuracy = [\d.e-]+$",
+                        r"^    Test net output #1: loss = [\d.e-]+ \(\* 1 = [\d.e-]+ loss\)$",
+                        r"^Iteration 20 \([\d.e+-]+ iter/s, [\d.e+-]+s/20 iters\), loss = [\d.e-]+$",
+                        r"^    Train net output #0: loss = [\d.e-]+ \(\* 1 = [\d.e-]+ loss\)$",
+                        r"^Iteration 20, lr = 0\.009985\d*$",
+                        r"^Snapshotting to binary proto file snap/small_iter_40\.caffemodel$",
+                        r"^Snapshotting solver state to binary proto file snap/small_iter_40\.solverstate$",
+                        r"^Iteration 40, loss = [\d.e-]+$", r"^Optimization Done\.$"):
+            self.assertRegex(log, re.compile(pattern, re.M))
+        self.assertEqual((self.dir / "snap/small_train.log").read_text().count("Optimization Done."), 1)
+
+    def test_metrics_hold_what_the_log_shows(self):
+        self.carafe("train", "--solver=solver.prototxt", "--run_dir=run")
+        rows = list(csv.DictReader((self.dir / "run/metrics.csv").open()))
+        self.assertEqual(list(rows[0]), ["iteration", "seconds", "phase", "net", "name", "value"])
+        tests = [r for r in rows if r["phase"] == "test" and r["name"] == "accuracy"]
+        self.assertEqual([r["iteration"] for r in tests], ["0"])
+        self.assertEqual({r["iteration"] for r in rows if r["name"] == "lr"}, {"0", "20"})
+
+    def test_both_spellings_of_flags_and_the_old_name(self):
+        self.write_solver(max_iter=2)
+        for arguments in (["-solver", "solver.prototxt"], ["--solver", "solver.prototxt"], ["-solver=solver.prototxt"]):
+            subprocess.run([BUILD / "tools/caffe", "train", *arguments], cwd=self.dir, check=True,
+                           stderr=subprocess.DEVNULL)
+
+    def test_several_ranks_print_one_log(self):
+        for mpi in ("openmpi", "mpich"):
+            result = self.carafe("train", "--solver=solver.prototxt", ranks=2, mpi=mpi)
+            log = self.log_of(result)
+            self.assertEqual(log.count("Optimization Done."), 1)
+            self.assertTrue(any("2 workers on 1 host" in line and "global batch 32" in line for line in log), log)
+
+    def test_test_scores_of_1_2_and_3_ranks_are_equal_to_the_last_digit(self):
+        self.carafe("train", "--solver=solver.prototxt")
+        outputs = []
+        for ranks in (1, 2, 3):
+            result = self.carafe("test", "--model=net.prototxt", "--weights=snap/small_iter_40.caffemodel",
+                                 "--iterations=5", ranks=ranks)
+            outputs.append([line for line in self.log_of(result) if " = " in line or line.startswith("Loss")])
+        self.assertGreater(len(outputs[0]), 10)
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertEqual(outputs[0], outputs[2])
+
+    def test_a_killed_run_resumes_to_the_weights_of_the_whole_run_bit_for_bit(self):
+        for ranks in (1, 2):
+            self.write_solver(max_iter=200, snapshot=100)
+            self.carafe("train", "--solver=solver.prototxt", ranks=ranks)
+            whole = (self.dir / "snap/small_iter_200.caffemodel").read_bytes()
+            for file in (self.dir / "snap").iterdir():
+                file.unlink()
+            process = self.start("train", "--solver=solver.prototxt", ranks=ranks)
+            self.wait_for(process, "Snapshotting solver state to binary proto file snap/small_iter_100")
+            while not (self.dir / "snap/small_iter_100.solverstate").exists():
+                time.sleep(0.01)
+            subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=True)
+            process.communicate(timeout=60)
+            result = self.carafe("train", "--solver=solver.prototxt", "--snapshot=auto", ranks=ranks)
+            self.assertIn("Restoring previous solver status from snap/small_iter_", result.stderr)
+            self.assertEqual((self.dir / "snap/small_iter_200.caffemodel").read_bytes(), whole, f"{ranks} ranks")
+
+    def stop_with(self, number, ranks, expect):
+        self.write_solver(max_iter=1000000)
+        process = self.start("train", "--solver=solver.prototxt", ranks=ranks)
+        self.wait_for(process, "Iteration 20 ")
+        process.send_signal(number)
+        result = self.finish(process)
+        self.assertEqual(result.returncode, expect, result.stderr)
+        snapshots = sorted(p.suffix for p in (self.dir / "snap").glob("small_iter_*"))
+        self.assertEqual(snapshots, [".caffemodel", ".solverstate"])
+        self.assertEqual(result.stderr.count("Optimization stopped early."), 1, result.stderr)
+
+    def test_sigint_stops_with_exit_0(self):
+        self.stop_with(signal.SIGINT, 1, 0)
+
+    def test_sigterm_stops_with_a_snapshot_and_exit_75(self):
+        self.stop_with(signal.SIGTERM, 1, 75)
+
+    def test_sighup_takes_a_snapshot_and_goes_on(self):
+        self.write_solver(max_iter=1000000)
+        process = self.start("train", "--solver=solver.prototxt")
+        self.wait_for(process, "Iteration 20 ")
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(process, "Snapshotting solver state")
+        self.wait_for(process, "Iteration ")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).returncode, 0)
+
+    def test_two_runs_at_once_do_not_share_their_files(self):
+        self.write_solver(max_iter=1000000)
+        first = self.start("train", "--solver=solver.prototxt")
+        self.wait_for(first, "Iteration 0 ")
+        second = self.carafe("train", "--solver=solver.prototxt", expect=1)
+        self.assertIn("error: another run is writing snap/small_metrics.csv\n  fix: ", second.stderr)
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(first).returncode, 0)
+
+    def test_gpu_in_the_file_without_one_is_a_warning(self):
+        self.write_solver(max_iter=2, more="solver_mode: GPU\n")
+        result = self.carafe("train", "--solver=solver.prototxt")
+        self.assertIn("solver_mode is GPU, but no GPU can be used here: running on the CPU", result.stderr)
+
+    def test_a_pipe_gets_no_control_characters(self):
+        result = self.carafe("train", "--solver=solver.prototxt")
+        self.assertNotRegex(result.stderr, r"[\r\x1b]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+// Reads the plain HDF5 files of a reference set: old-style groups, contiguous number datasets. Just
+// enough for the runner, which must not need the library that it may be checking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "array.h"
+
+namespace carafe::golden {
+
+class Hdf5File {
+ public:
+  // Throws std::runtime_error for a file of another form.
+  explicit Hdf5File(const std::string& path);
+
+  Array Read(const std::string& dataset) const;  // "data" or "group/data"
+
+ private:
+  // Where the parts of an object lie: a group has a tree and a heap, a dataset the others.
+  struct Object {
+    uint64_t tree = 0, heap = 0;
+    std::vector<int64_t> shape;
+    int type_class = -1;
+    bool is_signed = false;
+    uint32_t element_bytes = 0;
+    uint64_t data = 0, data_bytes = 0;
+  };
+  template <typename T>
+  T At(uint64_t offset) const;
+  void CheckRange(uint64_t offset, uint64_t size) const;
+  void CheckSignature(uint64_t offset, const char* signature) const;
+  Object ReadObject(uint64_t header) const;
+  void ReadMessages(uint64_t at, uint64_t size, int* left, Object* object) const;
+  void ReadMessage(int type, uint64_t at, Object* object) const;
+  // The header address of `name` in a group; 0 if it is not there.
+  uint64_t FindInTree(uint64_t tree, uint64_t names, const std::string& name) const;
+
+  const std::string path_;
+  const std::string bytes_;
+};
+
+}  // namespace carafe::golden

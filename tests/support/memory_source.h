@@ -1,0 +1,28 @@
+// A source of records that a test made up.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carafe/data/source.h"
+
+namespace carafe {
+
+class MemorySource final : public Source {
+ public:
+  using Records = std::vector<std::pair<std::string, std::string>>;  // key, value
+  explicit MemorySource(Records records) : records_(std::move(records)) {}
+  const std::string& name() const override { return name_; }
+  int64_t size() const override { return static_cast<int64_t>(records_.size()); }
+  Record Read(int64_t index) const override {
+    const auto& [key, value] = records_.at(static_cast<size_t>(index));
+    return {key, value};
+  }
+
+ private:
+  const std::string name_ = "memory";
+  const Records records_;
+};
+
+}  // namespace carafe

@@ -1,0 +1,55 @@
+// carafe time: milliseconds per layer.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "carafe/train/device_choice.h"
+#include "carafe/train/timing.h"
+#include "tools/command.h"
+#include "tools/run_flags.h"
+
+namespace carafe {
+namespace {
+
+struct TimeFlags {
+  std::string model, phase = "TRAIN";
+  int iterations = 50;
+  RunFlags run;
+};
+
+int Time(const TimeFlags& flags) {
+  if (flags.phase != "TRAIN" && flags.phase != "TEST") {
+    throw ConfigError(fmt::format("--phase is \"{}\"", flags.phase), "use TRAIN or TEST");
+  }
+  if (flags.iterations <= 0) {
+    throw ConfigError(fmt::format("--iterations is {}", flags.iterations), "give at least 1");
+  }
+  const Group alone;
+  const std::unique_ptr<Stream> stream =
+      MakeStream(flags.run.gpu, false, ChooseThreads(flags.run.threads, alone), alone);
+  NetState state;
+  state.set_phase(flags.phase == "TRAIN" ? TRAIN : TEST);
+  state.set_level(flags.run.level);
+  for (const std::string& stage : flags.run.Stages()) state.add_stage(stage);
+  Net<float> net(LoadNetSpec(flags.model), state);
+  net.Initialise(*stream, 1);
+  LogNetTime(TimeNet(*stream, net, flags.iterations), flags.iterations);
+  return 0;
+}
+
+const RegisterCommand kRegistered{
+    {.name = "time",
+     .summary = "Time a net, layer by layer.",
+     .examples = "  carafe time --model=lenet_train_test.prototxt --iterations=20",
+     .prepare = [](CLI::App& app) {
+       auto flags = std::make_shared<TimeFlags>();
+       app.add_option("--model", flags->model, "the net's prototxt")->required();
+       app.add_option("--phase", flags->phase, "TRAIN or TEST")->capture_default_str();
+       app.add_option("--iterations", flags->iterations, "passes to average over")
+           ->capture_default_str();
+       flags->run.Declare(app);
+       return [flags] { return Time(*flags); };
+     }}};
+
+}  // namespace
+}  // namespace carafe

@@ -1,0 +1,116 @@
+// carafe train
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "carafe/base/log.h"
+#include "carafe/train/device_choice.h"
+#include "carafe/train/trainer.h"
+#include "tools/command.h"
+#include "tools/ranks.h"
+#include "tools/run_flags.h"
+
+namespace carafe {
+namespace {
+
+struct TrainFlags {
+  std::string solver;
+  RunFlags run;
+  TrainOptions options;
+  std::string overlap = "on";
+  double comm_timeout = 300;
+};
+
+void Declare(CLI::App& app, TrainFlags& flags) {
+  TrainOptions& o = flags.options;
+  app.add_option("--solver", flags.solver, "the solver's prototxt")->required();
+  app.add_option("--snapshot", o.snapshot,
+                 "resume from this .solverstate, or auto: the newest whole one");
+  app.add_option("--weights", o.weights, "start from these .caffemodel files (with commas)");
+  flags.run.Declare(app);
+  app.add_option("--sigint_effect", o.sigint_effect, "on SIGINT: stop, snapshot or none")
+      ->capture_default_str();
+  app.add_option("--sighup_effect", o.sighup_effect, "on SIGHUP: stop, snapshot or none")
+      ->capture_default_str();
+  app.add_option("--global_batch", o.global_batch,
+                 "rows of all workers together; default: the file's batch for each worker");
+  app.add_option("--lr_scaling", o.lr_scaling, "none, linear or sqrt: by the growth of the batch")
+      ->capture_default_str();
+  app.add_option("--warmup", o.warmup, "iterations until the rate is full");
+  app.add_option("--exchange", o.exchange, "how gradients travel")->capture_default_str();
+  app.add_option("--bucket_mb", o.bucket_mb, "gradients that travel together, in MB")
+      ->capture_default_str();
+  app.add_option("--overlap", flags.overlap,
+                 "on or off: gradients travel while the backward pass runs")
+      ->capture_default_str();
+  app.add_option("--check_replicas", o.check_replicas,
+                 "iterations between comparisons of the ranks' weights; 0: never")
+      ->capture_default_str();
+  app.add_option("--on_nan", o.on_nan, "a loss that is NaN or infinite: stop or continue")
+      ->capture_default_str();
+  app.add_option("--comm_timeout", flags.comm_timeout, "seconds to wait for another rank")
+      ->capture_default_str();
+  app.add_option("--run_dir", o.run_dir,
+                 "folder for train.log and metrics.csv; default: beside the snapshots");
+  o.progress = "auto";
+  app.add_option("--progress", o.progress, "live line: auto (on a terminal), bar or none")
+      ->capture_default_str();
+  app.add_flag("--quiet", o.quiet, "log lines to the file only");
+}
+
+// Open MPI kills ranks 1 s after Ctrl-C, which may be too soon for a snapshot.
+void WarnOfShortKillTimeout(const Group& group) {
+  if (group.size() == 1 || group.rank() != 0 || std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr)
+    return;
+  const char* timeout = std::getenv("OMPI_MCA_odls_base_sigkill_timeout");
+  if (timeout != nullptr && std::atoi(timeout) >= 5) return;
+  LogWarning(
+      "Ctrl-C on mpirun leaves ranks 1 s to end the iteration and write a snapshot: export "
+      "OMPI_MCA_odls_base_sigkill_timeout=10 gives them 10 s");
+}
+
+int Run(Group& group, const TrainFlags& flags) {
+  TrainOptions options = flags.options;
+  options.level = flags.run.level;
+  options.stages = flags.run.Stages();
+  std::string error;
+  SolverSpec spec;
+  std::unique_ptr<Stream> stream;
+  try {
+    if (flags.overlap != "on" && flags.overlap != "off") {
+      throw ConfigError(fmt::format("--overlap is \"{}\"", flags.overlap), "use on or off");
+    }
+    options.overlap = flags.overlap == "on";
+    spec = LoadSolverSpec(flags.solver);
+    const bool file_wants_gpu =
+        spec.param.has_solver_mode() && spec.param.solver_mode() == SolverParameter::GPU;
+    stream =
+        MakeStream(flags.run.gpu, file_wants_gpu, ChooseThreads(flags.run.threads, group), group);
+  } catch (const Error& failed) {
+    error = failed.what();
+  }
+  group.Agree(error);
+  WarnOfShortKillTimeout(group);
+  SetLogNeverBlocks(group.size() > 1);
+  Trainer<float> trainer(spec, options, group, *stream);
+  return trainer.Run() == TrainEnd::kTerminated ? 75 : 0;
+}
+
+const RegisterCommand kRegistered{
+    {.name = "train",
+     .summary = "Train or fine-tune a net.",
+     .examples = "  carafe train --solver=examples/mnist/lenet_solver.prototxt\n"
+                 "  mpirun -n 2 carafe train --solver=solver.prototxt --snapshot=auto\n"
+                 "  carafe train -solver solver.prototxt -weights base.caffemodel",
+     .prepare = [](CLI::App& app) {
+       auto flags = std::make_shared<TrainFlags>();
+       Declare(app, *flags);
+       return [flags] {
+         return RunOnRanks({.wait = flags->comm_timeout},
+                           [&](Group& group) { return Run(group, *flags); });
+       };
+     }}};
+
+}  // namespace
+}  // namespace carafe
