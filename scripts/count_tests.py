@@ -5,7 +5,7 @@ usage: count_tests.py LOG EXIT_CODE [GTEST_XML]
 
 Prints "PASSED FAILED NOTE" on the first line, then one line for each failure. With GTEST_XML, LOG is what a GoogleTest
 program printed; a crash leaves no XML and is counted from the log, the running test as failed. Otherwise the log's last
-line is "N passed, N failed[, N missing]"; a log without such a line counts as one check, judged by the exit code.
+line is "N passed, N failed[, N missing|skipped]"; a log without such a line counts as one check, judged by the exit code.
 A program that ends badly although no test failed (a leak, a race, a signal at exit) counts as one failure more.
 """
 
@@ -14,7 +14,7 @@ import re
 import sys
 import xml.etree.ElementTree
 
-SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) missing)?\s*$")
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+ (?:missing|skipped)))?\s*$")
 GTEST_LINE = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([\w/.]+)(?:,| \(\d+ ms\)|$)")
 RACE = re.compile(r"^(WARNING: ThreadSanitizer|==\d+==ERROR: \w+Sanitizer)")
 
@@ -82,14 +82,14 @@ def count_script(lines, code):
     match = SUMMARY.match(last)
     if match is None:
         return (1, [], "") if code == 0 else (0, [f"ended with code {code}"], "")
-    passed, failed, missing = (int(group or 0) for group in match.groups())
+    passed, failed, note = int(match.group(1)), int(match.group(2)), match.group(3) or ""
     failures = [line for line in lines if line.startswith("FAILED ")][:failed]
     failures += ["named in the log"] * (failed - len(failures))
     if code != 0 and failed == 0:
         failures = [f"ended with code {code} although nothing failed"]
-    if passed == 0 and not failures and missing == 0:
+    if passed == 0 and not failures and not note:
         failures = ["no check ran"]
-    return passed, failures, f"{missing} missing" if missing else ""
+    return passed, failures, note
 
 
 def main(arguments):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Carafe needs, and why; installs those that are missing.
-#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests data docs; default: all but docs
+#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests data docs tidy;
+#                                                   default: all but docs and tidy
 #   scripts/packages.sh --list                      prints every package with its reason
 # --no-install only says what is missing. Sourced, it gives the function ensure_packages with the same arguments.
 
@@ -32,6 +33,7 @@ tests|clang-format-14|checks the format, with the version that wrote it
 tests|python3|checks include arrows, counts results
 data|dataset-fashion-mnist|real pictures for examples/fashion_mnist
 docs|graphviz|draws the picture of docs/architecture.md again
+tidy|clang-tidy-19|scripts/tidy.sh (14 does not know std::source_location)
 '
 
 # 1 after ensure_packages has installed something: then configure again.
@@ -123,15 +125,15 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   cd "$(dirname "$0")/.."
   source scripts/steps.sh
   case "${1:-}" in
-  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0" ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0" ;;
   --list) printf '%s' "$carafe_packages" | awk -F'|' 'NF == 3 { printf "%-8s %-24s %s\n", $1, $2, $3 }' ;;
   *)
     flags=() groups=()
     for argument in "$@"; do
       case $argument in
       --no-install) flags+=("$argument") ;;
-      build | openmpi | mpich | tests | data | docs) groups+=("$argument") ;;
-      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, data or docs'; exit 2 ;;
+      build | openmpi | mpich | tests | data | docs | tidy) groups+=("$argument") ;;
+      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, data, docs or tidy'; exit 2 ;;
       esac
     done
     [ ${#groups[@]} != 0 ] || groups=(build openmpi mpich tests data)

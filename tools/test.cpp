@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "carafe/base/log.h"
-#include "carafe/comm/launcher.h"
 #include "carafe/net/weights.h"
 #include "carafe/train/device_choice.h"
 #include "carafe/train/tester.h"
 #include "tools/command.h"
+#include "tools/ranks.h"
 #include "tools/run_flags.h"
 
 namespace carafe {
@@ -63,14 +63,7 @@ int Run(Group& group, const TestFlags& flags) {
 }
 
 int Test(const TestFlags& flags) {
-  const std::unique_ptr<Group> group = StartGroup();
-  try {
-    return Run(*group, flags);
-  } catch (const std::exception& error) {
-    group->Fail(error.what());
-    if (group->speaks()) fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  return RunOnRanks({}, [&](Group& group) { return Run(group, flags); });
 }
 
 const RegisterCommand kRegistered{

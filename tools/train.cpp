@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "carafe/base/log.h"
-#include "carafe/comm/launcher.h"
 #include "carafe/train/device_choice.h"
 #include "carafe/train/trainer.h"
 #include "tools/command.h"
+#include "tools/ranks.h"
 #include "tools/run_flags.h"
 
 namespace carafe {
@@ -64,44 +64,37 @@ void WarnOfShortKillTimeout(const Group& group) {
   if (group.size() == 1 || group.rank() != 0 || std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr)
     return;
   const char* timeout = std::getenv("OMPI_MCA_odls_base_sigkill_timeout");
-  if (timeout != nullptr && std::atoi(timeout) >= 10) return;
+  if (timeout != nullptr && std::atoi(timeout) >= 5) return;
   LogWarning(
-      "Ctrl-C on mpirun leaves ranks 1 s to write a snapshot: export "
-      "OMPI_MCA_odls_base_sigkill_timeout=60 to give them a minute");
+      "Ctrl-C on mpirun leaves ranks 1 s to end the iteration and write a snapshot: export "
+      "OMPI_MCA_odls_base_sigkill_timeout=10 gives them 10 s");
 }
 
-int Train(TrainFlags& flags) {
+int Run(Group& group, const TrainFlags& flags) {
   TrainOptions options = flags.options;
-  if (flags.overlap != "on" && flags.overlap != "off") {
-    throw ConfigError(fmt::format("--overlap is \"{}\"", flags.overlap), "use on or off");
-  }
-  options.overlap = flags.overlap == "on";
   options.level = flags.run.level;
   options.stages = flags.run.Stages();
-  const std::unique_ptr<Group> group = StartGroup({.wait = flags.comm_timeout});
+  std::string error;
+  SolverSpec spec;
+  std::unique_ptr<Stream> stream;
   try {
-    std::string error;
-    SolverSpec spec;
-    std::unique_ptr<Stream> stream;
-    try {
-      spec = LoadSolverSpec(flags.solver);
-      const bool file_wants_gpu =
-          spec.param.has_solver_mode() && spec.param.solver_mode() == SolverParameter::GPU;
-      stream = MakeStream(flags.run.gpu, file_wants_gpu, ChooseThreads(flags.run.threads, *group),
-                          *group);
-    } catch (const Error& failed) {
-      error = failed.what();
+    if (flags.overlap != "on" && flags.overlap != "off") {
+      throw ConfigError(fmt::format("--overlap is \"{}\"", flags.overlap), "use on or off");
     }
-    group->Agree(error);
-    WarnOfShortKillTimeout(*group);
-    Trainer<float> trainer(spec, options, *group, *stream);
-    const TrainEnd end = trainer.Run();
-    return end == TrainEnd::kTerminated ? 75 : 0;
-  } catch (const std::exception& error) {
-    group->Fail(error.what());
-    if (group->speaks()) fmt::print(stderr, "{}\n", error.what());
-    return 1;
+    options.overlap = flags.overlap == "on";
+    spec = LoadSolverSpec(flags.solver);
+    const bool file_wants_gpu =
+        spec.param.has_solver_mode() && spec.param.solver_mode() == SolverParameter::GPU;
+    stream =
+        MakeStream(flags.run.gpu, file_wants_gpu, ChooseThreads(flags.run.threads, group), group);
+  } catch (const Error& failed) {
+    error = failed.what();
   }
+  group.Agree(error);
+  WarnOfShortKillTimeout(group);
+  SetLogNeverBlocks(group.size() > 1);
+  Trainer<float> trainer(spec, options, group, *stream);
+  return trainer.Run() == TrainEnd::kTerminated ? 75 : 0;
 }
 
 const RegisterCommand kRegistered{
@@ -113,7 +106,10 @@ const RegisterCommand kRegistered{
      .prepare = [](CLI::App& app) {
        auto flags = std::make_shared<TrainFlags>();
        Declare(app, *flags);
-       return [flags] { return Train(*flags); };
+       return [flags] {
+         return RunOnRanks({.wait = flags->comm_timeout},
+                           [&](Group& group) { return Run(group, *flags); });
+       };
      }}};
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "carafe/base/log.h"
 
+#include <poll.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -20,18 +22,15 @@ constexpr char kPattern[] = "%L%m%d %H:%M:%S.%f %5t %s:%#] %v";
 
 struct Sinks {
   std::mutex mutex;
-  std::shared_ptr<spdlog::sinks::sink> console;
+  spdlog::pattern_formatter console{kPattern};
   std::shared_ptr<spdlog::sinks::sink> file;
   bool to_stderr = true;
+  bool never_blocks = false;
+  bool stalled = false;  // the last line found no room
 };
 
 Sinks& AllSinks() {
-  static Sinks* const sinks = [] {  // never destroyed: threads may log until the very end
-    auto* s = new Sinks;
-    s->console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    s->console->set_pattern(kPattern);
-    return s;
-  }();
+  static Sinks* const sinks = new Sinks;  // never destroyed: threads may log until the very end
   return *sinks;
 }
 
@@ -49,6 +48,22 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   }
 }
 
+// A pipe that polls as writable takes a line of up to 4 KB without blocking.
+bool HasRoom(Sinks& sinks) {
+  if (!sinks.never_blocks) return true;
+  pollfd stderr_room{STDERR_FILENO, POLLOUT, 0};
+  const int patience_ms = sinks.stalled ? 0 : 500;
+  sinks.stalled = poll(&stderr_room, 1, patience_ms) == 0;
+  return !sinks.stalled;
+}
+
+void WriteToStderr(Sinks& sinks, const spdlog::details::log_msg& message) {
+  if (!HasRoom(sinks)) return;
+  spdlog::memory_buf_t line;
+  sinks.console.format(message, line);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel least) { least_level = least; }
@@ -58,6 +73,11 @@ void SetBeforeLogLine(void (*hook)()) { before_line = hook; }
 void SetLogToStderr(bool on) {
   std::lock_guard lock(AllSinks().mutex);
   AllSinks().to_stderr = on;
+}
+
+void SetLogNeverBlocks(bool on) {
+  std::lock_guard lock(AllSinks().mutex);
+  AllSinks().never_blocks = on;
 }
 
 void SetLogFile(const std::string& path) {
@@ -83,8 +103,7 @@ void LogLine(LogLevel level, const std::source_location& where, const std::strin
   std::lock_guard lock(sinks.mutex);
   if (sinks.to_stderr) {
     if (auto* hook = before_line.load()) hook();
-    sinks.console->log(message);
-    sinks.console->flush();
+    WriteToStderr(sinks, message);
   }
   if (sinks.file) {
     sinks.file->log(message);

@@ -16,6 +16,9 @@ enum class LogLevel { kInfo, kWarning, kError, kNone };
 void SetLogLevel(LogLevel least);          // what is below it is dropped
 void SetLogToStderr(bool on);              // off while nothing but the file should get lines
 void SetLogFile(const std::string& path);  // appends; throws DataError when it cannot be opened
+// A reader of stderr that has stalled does not stall us: lines that it has no room for go to the
+// file only. For ranks under mpirun, which stops reading while it ends a job.
+void SetLogNeverBlocks(bool on);
 void SetBeforeLogLine(
     void (*hook)());  // called before a line goes to stderr (clears a progress line)
 void LogLine(LogLevel level, const std::source_location& where, const std::string& text);

@@ -1,7 +1,9 @@
 #include "carafe/comm/comm_thread.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,7 +18,8 @@ namespace {
 constexpr int kYields = 20;               // turns without movement before the thread sleeps
 constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
 constexpr double kLongestSleep = 1e-3;
-constexpr double kControlInterval = 2e-3;  // between looks at the control messages
+constexpr double kLongestSleepIfAwaited = 1e-4;  // the compute thread idles, so a core is free
+constexpr double kControlInterval = 2e-3;        // between looks at the control messages
 
 double Now() {
   using Clock = std::chrono::steady_clock;
@@ -25,6 +28,14 @@ double Now() {
 
 std::string RankOn(int rank, const std::string& host) {
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+}
+
+// Signals are for the program's own threads; so are those of the threads that MPI starts from here.
+void BlockSignals() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&signals, fault);
+  pthread_sigmask(SIG_SETMASK, &signals, nullptr);
 }
 
 }  // namespace
@@ -53,6 +64,8 @@ CommThread::~CommThread() {
 // ---- The communication thread ----
 
 void CommThread::Run(const Factory& factory) {
+  BlockSignals();
+  pthread_setname_np(pthread_self(), "carafe-comm");
   std::exception_ptr error;
   try {
     transport_ = factory();
@@ -72,8 +85,8 @@ void CommThread::Run(const Factory& factory) {
     PublishFailure();
   } catch (...) {
     error = std::current_exception();
+    transport_.reset();  // before the memory that it holds
     control_.reset();
-    transport_.reset();
   }
   {
     std::lock_guard lock(mutex_);
@@ -85,8 +98,8 @@ void CommThread::Run(const Factory& factory) {
   if (error) return;
   Turns();
   TakeLeave();
+  transport_.reset();  // before the memory that it holds
   control_.reset();
-  transport_.reset();
   retired_.clear();
   std::lock_guard lock(mutex_);
   ended_ = true;
@@ -115,14 +128,14 @@ void CommThread::Turns() {
 }
 
 bool CommThread::RunTasks() {
-  std::vector<std::function<void(Transport&)>> tasks;
+  std::vector<std::function<void()>> tasks;
   {
     std::lock_guard lock(mutex_);
     tasks.swap(tasks_);
   }
   for (const auto& task : tasks) {
     try {
-      task(*transport_);
+      task();
     } catch (const std::exception& error) {
       control_->Fail({rank_, false, error.what()});
     }
@@ -137,6 +150,7 @@ bool CommThread::PollAll(double now) {
     last_control_ = now;
     moved |= control_->Poll(now);
     others_busy_.store(control_->AnyoneBusy(), std::memory_order_relaxed);
+    long_gone_.store(control_->LongGone(), std::memory_order_relaxed);
   }
   if (control_->failure()) return moved;
   for (Poller* poller : pollers_) moved |= poller->Poll(*transport_);
@@ -151,7 +165,8 @@ void CommThread::Rest(int idle_turns) {
   double sleep = kShortestSleep;
   for (int i = kYields + 1; i < idle_turns && sleep < kLongestSleep; ++i) sleep *= 1.5;
   std::unique_lock lock(mutex_);
-  work_.wait_for(lock, std::chrono::duration<double>(std::min(sleep, kLongestSleep)),
+  sleep = std::min(sleep, waiting_ > 0 ? kLongestSleepIfAwaited : kLongestSleep);
+  work_.wait_for(lock, std::chrono::duration<double>(sleep),
                  [this] { return stop_ || !tasks_.empty(); });
 }
 
@@ -195,7 +210,7 @@ void CommThread::TakeLeave() {
 
 // ---- The compute thread ----
 
-void CommThread::Post(std::function<void(Transport&)> task) {
+void CommThread::Post(std::function<void()> task) {
   std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   work_.notify_one();
@@ -204,7 +219,7 @@ void CommThread::Post(std::function<void(Transport&)> task) {
 // Runs the task on the communication thread and waits for it, whatever state the group is in.
 void CommThread::RunThere(const std::function<void()>& task) noexcept {
   bool done = false;
-  Post([&](Transport&) {
+  Post([&] {
     try {
       task();
     } catch (const std::exception& error) {
@@ -219,7 +234,7 @@ void CommThread::RunThere(const std::function<void()>& task) noexcept {
 }
 
 void CommThread::Attach(Poller* poller) {
-  Post([this, poller](Transport&) { pollers_.push_back(poller); });
+  Post([this, poller] { pollers_.push_back(poller); });
 }
 
 void CommThread::Detach(Poller* poller) noexcept {
@@ -229,6 +244,7 @@ void CommThread::Detach(Poller* poller) noexcept {
     control_->Fail({rank_, false, "left the others in the middle of an exchange"});
     PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
     wrecked_ = true;
+    transport_.reset();
   });
 }
 
@@ -244,35 +260,50 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
   if (done()) return;
   double waited = 0;
   bool warned = false;
+  const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
   std::unique_lock lock(mutex_);
+  ++waiting_;
   while (true) {
     const double before = Now();
-    const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
     if (moved_.wait_for(lock, std::chrono::milliseconds(100), ready)) break;
-    // A stopped process counts a second at most, and so does a peer's announced work: nothing.
+    // Time in which this process was stopped counts little, and a peer's announced work not at all.
     if (!others_busy_.load(std::memory_order_relaxed)) waited += std::min(Now() - before, 1.0);
-    const bool late = waited >= timeouts_.wait;
+    const int gone = long_gone_.load(std::memory_order_relaxed);
+    const bool late = waited >= timeouts_.wait || gone >= 0;
     if (!late && (warned || waited < timeouts_.warning)) continue;
     lock.unlock();
-    std::string whom = "the others";
-    if (poller) RunThere([&] { whom = Names(poller->Awaited()); });
-    if (late) {
-      const std::string text = fmt::format(
-          "waited {:.1f} s for {}: {}\n  fix: look at what that rank does; raise "
-          "--comm_timeout if it is only slow",
-          waited, whom, what);
-      RunThere([&] {
-        control_->Fail({rank_, false, text});
-        PublishFailure();
-      });
-      Check(what);
-    }
-    LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, whom, what);
+    if (late) GiveUp(what, waited, gone, poller);
+    if (!late)
+      LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, Awaited(poller), what);
     warned = true;
     lock.lock();
   }
+  --waiting_;
   lock.unlock();
   Check(what);
+}
+
+// Fails the group, so that the wait ends.
+void CommThread::GiveUp(std::string_view what, double waited, int gone, Poller* poller) {
+  std::string text;
+  if (gone >= 0) {
+    text = fmt::format("{} has ended its work, but is awaited here: {}", Names({gone}), what);
+  } else {
+    text = fmt::format(
+        "waited {:.1f} s for {}: {}\n  fix: look at what that rank does; raise "
+        "--comm_timeout if it is only slow",
+        waited, Awaited(poller), what);
+  }
+  RunThere([&] {
+    control_->Fail({rank_, false, text});
+    PublishFailure();
+  });
+}
+
+std::string CommThread::Awaited(Poller* poller) {
+  std::string names = "the others";
+  if (poller) RunThere([&] { names = Names(poller->Awaited()); });
+  return names;
 }
 
 std::string CommThread::Names(const std::vector<int>& ranks) const {
@@ -295,7 +326,7 @@ void CommThread::ThrowFailure(std::string_view what) {
     first = !std::exchange(noted_, true);
   }
   if (first)
-    Post([this](Transport&) {
+    Post([this] {
       if (!wrecked_) control_->TakeNote();
     });
   const std::string who = RankOn(failure.rank, hosts_[failure.rank]);
@@ -351,7 +382,7 @@ void CommThread::Spoken() noexcept {
 }
 
 void CommThread::Announce(const std::string& work) {
-  Post([this, work](Transport&) {
+  Post([this, work] {
     if (!wrecked_) control_->Announce(work);
   });
 }
@@ -362,7 +393,9 @@ std::optional<GroupFailure> CommThread::failure() const {
 }
 
 void CommThread::Abort(const std::string& message) noexcept {
-  RunThere([&] { transport_->Abort(message); });
+  RunThere([&] {
+    if (!wrecked_) transport_->Abort(message);
+  });
 }
 
 }  // namespace carafe

@@ -48,9 +48,9 @@ class CommThread {
   const CommTimeouts& timeouts() const { return timeouts_; }
 
   // Runs on the communication thread as soon as it can; in order. What it throws fails the group.
-  void Post(std::function<void(Transport&)> task);
+  void Post(std::function<void()> task);
   // Polled in every turn from now on, until detached. Must be idle when it is detached, unless the
-  // group has failed: the transport still holds its memory then, and is never touched again.
+  // group has failed: the transport still holds its memory then, and is given up.
   void Attach(Poller* poller);
   void Detach(Poller* poller) noexcept;
   // Detaches a poller that owns all memory it gave to the transport; it is kept until the thread
@@ -82,6 +82,8 @@ class CommThread {
   void PollControlFor(double seconds, const std::function<bool()>& until);
   void PublishFailure();
   void RunThere(const std::function<void()>& task) noexcept;
+  void GiveUp(std::string_view what, double waited, int gone, Poller* poller);
+  std::string Awaited(Poller* poller);
   std::string Names(const std::vector<int>& ranks) const;
   [[noreturn]] void ThrowFailure(std::string_view what);
 
@@ -96,20 +98,22 @@ class CommThread {
   std::vector<Poller*> pollers_;
   double last_control_ = 0;
   std::vector<std::shared_ptr<Poller>> retired_;
-  bool wrecked_ = false;  // memory that the transport still holds is gone: hands off
+  bool wrecked_ = false;  // the transport is gone, since memory that it held is
 
   mutable std::mutex mutex_;       // guards what follows, but for the atomics
   std::condition_variable work_;   // for the communication thread
   std::condition_variable moved_;  // for the compute thread
-  std::vector<std::function<void(Transport&)>> tasks_;
+  std::vector<std::function<void()>> tasks_;
   std::exception_ptr start_error_;
   std::optional<GroupFailure> failure_;
   bool started_ = false;
   bool stop_ = false;
   bool ended_ = false;
+  int waiting_ = 0;     // in Await
   bool noted_ = false;  // this rank's compute thread knows of the failure
   std::atomic<bool> failed_{false};
   std::atomic<bool> others_busy_{false};
+  std::atomic<int> long_gone_{-1};  // see Control::LongGone
 
   std::thread thread_;  // last: starts when all the rest is there
 };

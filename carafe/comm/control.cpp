@@ -179,6 +179,12 @@ bool Control::AllLeft() const {
   return true;
 }
 
+int Control::LongGone() const {
+  for (int r = 0; r < transport_.size(); ++r)
+    if (peers_[r].left && peers_[r].silent > timeouts_.silence) return r;
+  return -1;
+}
+
 bool Control::Settled() const {
   return std::all_of(peers_.begin(), peers_.end(),
                      [](const Peer& p) { return p.lost || p.outgoing.empty(); });

@@ -60,6 +60,8 @@ class Control {
   // Settled() hold.
   void Leave();
   bool AllLeft() const;
+  // A rank that left longer ago than timeouts.silence, or -1: nothing of it can be on its way.
+  int LongGone() const;
   bool Settled() const;  // nothing that this rank said is still on its way
 
  private:

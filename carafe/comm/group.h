@@ -65,6 +65,8 @@ class Group : public GroupSum {
   // rank 0 is lost or takes no note in time. Returns when that is done, or after a few times
   // timeouts.farewell.
   void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
+  // Whether the ranks have agreed on an error: all of them know, and end in good order.
+  bool agreed_on_error() const { return agreed_on_error_; }
   // Throws CommError if some rank has failed; for loops without waits.
   void Check();
   // Asks the launcher to end all ranks at once, this process too: the last resort of a main() that

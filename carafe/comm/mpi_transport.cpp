@@ -93,10 +93,9 @@ class MpiTransport final : public Transport {
     int32_t done = 0;
     int64_t bytes = -1;
     const int32_t error = table_.test(request, &done, &bytes);
+    if (error == 0 && !done) return false;
     const auto receive = receives_.find(request);
-    if (error != 0)
-      Check(error, "exchange with", receive == receives_.end() ? -1 : receive->second.from);
-    if (!done) return false;
+    Check(error, "exchange with", receive == receives_.end() ? -1 : receive->second.from);
     if (receive == receives_.end()) return true;
     const Expected expected = receive->second;
     receives_.erase(receive);

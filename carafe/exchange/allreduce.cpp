@@ -111,7 +111,7 @@ class Allreduce final : public Exchange<T> {
     if (!overlap_)
       for (size_t b = 0; b < plan_.buckets.size(); ++b) Start(static_cast<int>(b));
     for (size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].params.size();
-    thread_.Post([this, mine, step = guard_.steps()](Transport&) { poller_.OnVotes(step, mine); });
+    thread_.Post([this, mine, step = guard_.steps()] { poller_.OnVotes(step, mine); });
   }
 
   StepVotes AwaitVerdict() override {
@@ -137,7 +137,7 @@ class Allreduce final : public Exchange<T> {
 
  private:
   void Start(int bucket) {
-    thread_.Post([this, bucket](Transport&) { poller_.OnReady(bucket); });
+    thread_.Post([this, bucket] { poller_.OnReady(bucket); });
   }
 
   void Update(int param) {

@@ -13,7 +13,6 @@ namespace {
 constexpr size_t kMaxChunkBytes = size_t{1} << 20;
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
 constexpr size_t kRoomBytes = size_t{64} << 20;  // for received parts, in all slots together
-constexpr size_t kSlots = 8;
 
 int PartTag(int bucket) { return kFirstExchangeTag + 2 * bucket; }
 int SumTag(int bucket) { return kFirstExchangeTag + 2 * bucket + 1; }
@@ -21,18 +20,21 @@ int SumTag(int bucket) { return kFirstExchangeTag + 2 * bucket + 1; }
 }  // namespace
 
 template <typename T>
-Engine<T>::Engine(int rank, int size, std::vector<std::span<T>> buckets)
+Engine<T>::Engine(int rank, int size, std::vector<std::span<T>> buckets,
+                  const EngineOptions& options)
     : rank_(rank), size_(size), buckets_(std::move(buckets)) {
-  const size_t chunk_bytes =
-      std::clamp(kRoomBytes / (kSlots * static_cast<size_t>(size)), kMinChunkBytes, kMaxChunkBytes);
-  chunk_ = static_cast<int64_t>(chunk_bytes / sizeof(T));
+  size_t chunk_bytes = options.chunk_bytes;
+  if (chunk_bytes == 0)
+    chunk_bytes = std::clamp(kRoomBytes / (options.slots * static_cast<size_t>(size)),
+                             kMinChunkBytes, kMaxChunkBytes);
+  chunk_ = std::max<int64_t>(static_cast<int64_t>(chunk_bytes / sizeof(T)), 1);
   // What the slots will ever hold: the longest chunk that this rank owns.
   int64_t longest = 0;
   for (int b = 0; b < static_cast<int>(buckets_.size()); ++b)
     longest = std::max(longest, SegmentBegin(b, rank_ + 1) - SegmentBegin(b, rank_));
   longest = std::min(longest, chunk_);
   if (size_ == 1) return;
-  slots_.resize(kSlots);
+  slots_.resize(options.slots);
   for (Slot& slot : slots_) {
     slot.room.resize(static_cast<size_t>(longest) * (size_ - 1));
     slot.receives.resize(size_);

@@ -17,11 +17,16 @@
 
 namespace carafe {
 
+struct EngineOptions {
+  size_t chunk_bytes = 0;  // of one message; 0 chooses by the number of ranks. Equal on all ranks
+  size_t slots = 8;        // chunks that an owner receives at a time
+};
+
 template <typename T>
 class Engine {
  public:
   // `buckets` are the places to sum, not owned; equal sizes on all ranks.
-  Engine(int rank, int size, std::vector<std::span<T>> buckets);
+  Engine(int rank, int size, std::vector<std::span<T>> buckets, const EngineOptions& options = {});
 
   // This rank's part of the bucket is there, and belongs to the engine until the bucket is
   // complete.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <random>
 #include <stdexcept>
@@ -16,6 +15,7 @@
 #include "carafe/base/error.h"
 #include "carafe/comm/run_ranks.h"
 #include "carafe/exchange/plan.h"
+#include "tests/support/tree_by_hand.h"
 
 namespace carafe {
 namespace {
@@ -48,33 +48,20 @@ struct Arena {
   std::vector<ParamInfo<T>> params;
 };
 
-// Values whose sums depend on the order of adding.
-template <typename T>
-T Part(int rank, int step, int param, int64_t i) {
-  const int64_t key = rank * 7919 + step * 31 + param * 613 + i * 104729;
-  return T(1) / T(1 + key % 1009) - T(key % 3) / T(7);
-}
-
-template <typename T, typename P>
-T TreeByHand(int begin, int n, const P& part) {
-  if (n == 1) return part(begin);
-  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
-  return TreeByHand<T>(begin, left, part) + TreeByHand<T>(begin + left, n - left, part);
-}
-
 template <typename T>
 void FillGradients(Arena<T>& arena, int rank, int step) {
   for (int p = 0; p < static_cast<int>(arena.params.size()); ++p)
     for (int64_t i = 0; i < arena.params[p].count; ++i)
-      arena.params[p].gradient[i] = Part<T>(rank, step, p, i);
+      arena.params[p].gradient[i] = OrderSensitive<T>(rank, step * 31 + p * 613 + i);
 }
 
 template <typename T>
 void ExpectSums(const ParamInfo<T>& param, int p, int size, int step) {
   int64_t wrong = 0;
   for (int64_t i = 0; i < param.count; ++i)
-    wrong +=
-        param.gradient[i] != TreeByHand<T>(0, size, [&](int r) { return Part<T>(r, step, p, i); });
+    wrong += param.gradient[i] != TreeByHand<T>(0, size, [&](int r) {
+               return OrderSensitive<T>(r, step * 31 + p * 613 + i);
+             });
   EXPECT_EQ(wrong, 0) << param.name << " of " << size << " ranks, step " << step;
 }
 
@@ -118,9 +105,9 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
 }
 
 TEST(Exchange, SumsInTheFixedTreeWhateverTheBuckets) {
-  const std::vector<int64_t> counts = {500, 0, 1, 25, 20011, 7, 3, 50000, 64, 0, 10};
+  const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7, 3, 5000, 64, 0, 10};
   for (int size : kSizes)
-    for (size_t bucket_bytes : {size_t{1}, size_t{300}, size_t{100000}, size_t{4} << 20}) {
+    for (size_t bucket_bytes : {size_t{1}, size_t{300}, size_t{10000}, size_t{4} << 20}) {
       RunRanks(size, [&](Group& group) { RunSteps<float>(group, counts, bucket_bytes, 3); });
       RunRanks(size, [&](Group& group) { RunSteps<double>(group, counts, bucket_bytes, 2); });
     }
@@ -133,10 +120,10 @@ TEST(Exchange, SumsAlignedParametersWithGapsBetweenThem) {
     });
 }
 
-TEST(Exchange, SumsWhatIsLongerThanManyChunks) {
-  for (int size : {2, 3, 5})
+TEST(Exchange, SumsWhatIsLongerThanAChunk) {
+  for (int size : {2, 3})
     RunRanks(size, [&](Group& group) {
-      RunSteps<float>(group, {11, 6000001, 300}, size_t{4} << 20, 2);
+      RunSteps<float>(group, {11, 1500001, 300}, size_t{4} << 20, 1);
     });
 }
 
@@ -269,7 +256,7 @@ TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
     std::atomic<int> ended{0};
     try {
       RunRanks(size, [&](Group& group) {
-        Arena<float> arena({30, 2000000, 5});
+        Arena<float> arena({30, 200000, 5});
         Stream stream;
         const auto exchange = MakeExchange<float>(
             "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});

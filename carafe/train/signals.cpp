@@ -11,10 +11,10 @@
 namespace carafe {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGHUP, SIGUSR1, SIGTERM};
+constexpr std::array kSignals = {SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTERM};
 
 // Lock-free atomics are what a handler may touch.
-std::atomic<int> interrupts{0}, hangups{0}, terminations{0};
+std::atomic<int> interrupts{0}, hangups{0}, stops{0}, terminations{0};
 std::atomic<bool> wants_stop_on_interrupt{true};
 SignalEffect interrupt_effect = SignalEffect::kStop, hangup_effect = SignalEffect::kSnapshot;
 std::array<struct sigaction, kSignals.size()> old_actions;
@@ -25,6 +25,8 @@ void Handle(int signal) {
       std::signal(SIGINT, SIG_DFL);
       std::raise(SIGINT);
     }
+  } else if (signal == SIGUSR2) {
+    stops = 1;
   } else if (signal == SIGTERM) {
     terminations = 1;
   } else {
@@ -42,7 +44,7 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& value
 }
 
 SignalWatch::SignalWatch(SignalEffect on_sigint, SignalEffect on_sighup) {
-  interrupts = hangups = terminations = 0;
+  interrupts = hangups = stops = terminations = 0;
   interrupt_effect = on_sigint;
   hangup_effect = on_sighup;
   wants_stop_on_interrupt = on_sigint == SignalEffect::kStop;
@@ -60,6 +62,7 @@ SignalWatch::~SignalWatch() {
 SignalRequests SignalWatch::Take() {
   SignalRequests requests;
   requests.terminate = terminations.exchange(0) > 0;
+  requests.stop = stops.load() > 0;
   const auto apply = [&](SignalEffect effect) {
     requests.stop = requests.stop || effect == SignalEffect::kStop;
     requests.snapshot = requests.snapshot || effect == SignalEffect::kSnapshot;

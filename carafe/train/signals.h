@@ -1,5 +1,6 @@
-// Signals as requests: noted by the handler, asked for once per iteration. SIGINT stops, SIGHUP or
-// SIGUSR1 snapshots, SIGTERM stops with a snapshot; a second SIGINT ends the process at once.
+// Signals as requests: noted by the handler, asked for once per iteration. SIGINT or SIGUSR2 (which
+// mpirun passes on) stops, SIGHUP or SIGUSR1 snapshots, SIGTERM stops with a snapshot; a second
+// SIGINT ends the process at once.
 #pragma once
 
 #include <string>

@@ -47,8 +47,8 @@ class BadInput(CarafeTest):
         self.expect_error('layer "conv1" (Convolution): ')
 
     def test_top_produced_twice(self):
-        self.write_net(replace=[('bottom: "conv1"\n  top: "ip"', 'bottom: "conv1"\n  top: "label"')])
-        self.expect_error('layer "ip" (InnerProduct): the top "label" is produced by layer "data" already\n  fix: ')
+        self.write_net(replace=[('"Dropout" bottom: "conv1" top: "conv1"', '"Dropout" bottom: "conv1" top: "label"')])
+        self.expect_error('net.prototxt:29:55: error: layer "drop1" (Dropout): the top "label" is produced by layer "data" already\n  fix: ')
 
     def test_unknown_bottom(self):
         self.write_net(replace=[('bottom: "conv1"\n  top: "ip"', 'bottom: "cnov1"\n  top: "ip"')])

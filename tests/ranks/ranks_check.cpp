@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -22,24 +21,13 @@
 #include "carafe/base/timer.h"
 #include "carafe/comm/launcher.h"
 #include "carafe/exchange/exchange.h"
+#include "tests/support/tree_by_hand.h"
 
 namespace carafe {
 namespace {
 
 void Expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("check failed: " + what);
-}
-
-float Part(int rank, int step, int64_t i) {
-  const int64_t key = rank * 7919 + step * 31 + i * 104729;
-  return 1.0f / static_cast<float>(1 + key % 1009) - static_cast<float>(key % 3) / 7;
-}
-
-template <typename P>
-float TreeByHand(int begin, int n, const P& part) {
-  if (n == 1) return part(begin);
-  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
-  return TreeByHand(begin, left, part) + TreeByHand(begin + left, n - left, part);
 }
 
 // Parameters of these counts, in an arena in reverse order.
@@ -70,10 +58,12 @@ void OneStep(Exchange<float>& exchange, const Arena& arena, Stream& stream, doub
 void CheckSums(Group& group) {
   Stream stream;
   const std::vector<std::vector<int64_t>> cases = {
-      {}, {0}, {1}, {2, 3}, {500, 0, 25, 7, 20011, 1}, {2097152}, {33, 5000001, 10}};
+      {}, {0}, {1}, {2, 3}, {500, 0, 25, 7, 20011, 1}, {33, 10, 2097152}};
   for (const std::vector<int64_t>& counts : cases)
     for (size_t bucket_bytes : {size_t{1000}, size_t{4} << 20})
       for (bool overlap : {true, false}) {
+        const bool large = !counts.empty() && counts.back() > 1000000;
+        if (large && (bucket_bytes < 10000 || !overlap)) continue;
         Arena arena(counts);
         int updates = 0;
         const auto exchange = MakeExchange<float>("allreduce", {.group = group,
@@ -83,7 +73,8 @@ void CheckSums(Group& group) {
                                                                 .overlap = overlap});
         for (int step = 0; step < 3; ++step) {
           for (size_t i = 0; i < arena.memory.size(); ++i)
-            arena.memory[i] = Part(group.rank(), step, static_cast<int64_t>(i));
+            arena.memory[i] =
+                OrderSensitive<float>(group.rank(), step * 31 + static_cast<int64_t>(i));
           OneStep(*exchange, arena, stream, group.rank());
           const StepVotes verdict = exchange->AwaitVerdict();
           Expect(verdict.weight == group.size(), "the weight of the votes");
@@ -91,8 +82,9 @@ void CheckSums(Group& group) {
           exchange->Drain();
           int64_t wrong = 0;
           for (size_t i = 0; i < arena.memory.size(); ++i) {
-            const float sum = TreeByHand(
-                0, group.size(), [&](int r) { return Part(r, step, static_cast<int64_t>(i)); });
+            const float sum = TreeByHand<float>(0, group.size(), [&](int r) {
+              return OrderSensitive<float>(r, step * 31 + static_cast<int64_t>(i));
+            });
             wrong += arena.memory[i] != sum;
           }
           Expect(wrong == 0, fmt::format("{} elements of step {}", wrong, step));

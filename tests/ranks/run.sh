@@ -79,6 +79,9 @@ for mpi in $mpis; do
     expect_error "$mpi" $ranks 20 '' die 0
   done
   RANKS_CHECK_WAIT=3 expect_error "$mpi" 3 40 'waited 3.* rank 2 on ' hang 2
+  RANKS_CHECK_SILENCE=2 expect_error "$mpi" 3 40 'rank 2 on [^ ]+ is lost: no sign of life' stop 2
+  RANKS_CHECK_SILENCE=2 expect_error "$mpi" 3 40 'rank 1 says: .*rank 0 on [^ ]+ is lost' stop 0
+  expect_error "$mpi" 3 40 '' leave 1
 done
 
 # No launcher: one rank, and no MPI library in the process.
@@ -92,6 +95,13 @@ case $mpis in
     CARAFE_MPI=openmpi expect_error mpich 2 20 'error: mpirun of MPICH .* wrong MPI' sums
     ;;
 esac
+
+# The library without its plug-ins: the message names the packages.
+mkdir "$work/lib"
+cp "$build/lib/libcarafe.so" "$work/lib"
+for mpi in $mpis; do
+  LD_LIBRARY_PATH=$work/lib expect_error "$mpi" 2 20 'install the packages lib(openmpi|mpich)-dev' sums
+done
 
 left=$(alive)
 result "no process is left" "$left"

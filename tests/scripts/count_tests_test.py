@@ -38,6 +38,7 @@ CASES = [
     ("a program that is not there", "", 127, "", "0 1 ", "code 127"),
     ("a script's own count", "x\n12 passed, 0 failed\n", 0, None, "12 0 ", ""),
     ("a script's missing cases", "12 passed, 0 failed, 3 missing\n", 0, None, "12 0 3 missing", ""),
+    ("a script that skipped all", "0 passed, 0 failed, 2 skipped\n", 0, None, "0 0 2 skipped", ""),
     ("a script's failures", "FAILED a\n2 passed, 2 failed\n", 1, None, "2 2 ", "FAILED a"),
     ("a script that ends badly", "2 passed, 0 failed\n", 1, None, "2 1 ", "although nothing failed"),
     ("a script that crashes", "1 passed, 0 failed\nand then\n", 1, None, "0 1 ", "code 1"),

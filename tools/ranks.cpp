@@ -1,0 +1,38 @@
+#include "tools/ranks.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+#include "carafe/comm/launcher.h"
+
+namespace carafe {
+
+int RunOnRanks(const CommTimeouts& timeouts, const std::function<int(Group&)>& body) {
+  std::unique_ptr<Group> group = StartGroup(timeouts);
+  int code = 1;
+  bool in_order = true;
+  try {
+    code = body(*group);
+  } catch (const std::exception& error) {
+    group->Fail(error.what(), [&] {
+      fmt::print(stderr, "{}\n", error.what());
+      std::fflush(stderr);
+    });
+    in_order = group->agreed_on_error();
+  }
+  const int rank = group->rank(), size = group->size();
+  group.reset();  // takes leave; MPI is finalised where all is in order
+  if (size == 1 || !in_order || code == 0) return code;
+  // Open MPI's mpirun takes the first rank that ends with another code than 0 for a crash, and then
+  // waits twice odls_base_sigkill_timeout for the rest. So rank 0 alone carries the code of the
+  // job, and leaves last.
+  if (rank != 0) return 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return code;
+}
+
+}  // namespace carafe
