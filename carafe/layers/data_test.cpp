@@ -254,9 +254,8 @@ TEST(Data, IgnoresTransformationsInDataParamWithAWarning) {
   DataRunner<float> old(folder / "db", "batch_size: 3 crop_size: 1 scale: 0.5 mirror: true");
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(old.layer().InferShapes({}), shapes);
-  EXPECT_THAT(log,
-              HasSubstr("net.prototxt:2:58: layer \"d\": crop_size has no effect in data_param; "
-                        "write it in transform_param"));
+  EXPECT_THAT(log, HasSubstr("layer \"d\": crop_size has no effect in data_param; write it in "
+                             "transform_param"));
 }
 
 TEST(Data, JudgesShapesAndSourceWithoutRunning) {
