@@ -7,6 +7,7 @@
 #include "carafe/base/file.h"
 #include "carafe/base/log.h"
 #include "carafe/base/suggest.h"
+#include "carafe/proto/upgrade.h"
 #include "carafe/solvers/update_rule.h"
 
 namespace carafe {
@@ -100,7 +101,12 @@ void SetDefaultPrefix(SolverSpec* spec) {
   spec->param.set_snapshot_prefix(path.replace_extension().string());
 }
 
-NetSpec InlineNet(const NetParameter& param, const Place& place) { return {param, place}; }
+// Upgraded as a file would be.
+NetSpec InlineNet(const NetParameter& param, const Place& place) {
+  NetSpec net{param, place};
+  UpgradeBatchNorm(&net.param);
+  return net;
+}
 
 // Phase, then what the net's file says, then the solver's wish, then the command line.
 NetState MergedState(Phase phase, const NetSpec& net, const NetState* wish, int level,

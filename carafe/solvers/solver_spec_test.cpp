@@ -161,6 +161,12 @@ TEST(SolverSpec, OrdersTestNetsInlineThenFilesThenTheTrainNetsFile) {
   EXPECT_THAT(names, ElementsAre("inline", "from file", "shared"));
 }
 
+TEST(SolverSpec, UpgradesAnInlineNet) {
+  const SolverSpec spec = ParseSolverSpec(
+      "net_param { layer { type: \"BatchNorm\" param { } param { } param { } } }", "s.prototxt");
+  EXPECT_EQ(TrainNetOf(spec).spec.param.layer(0).param(2).lr_mult(), 0);
+}
+
 TEST(SolverSpec, PointsIntoAnInlineNet) {
   const SolverSpec spec =
       ParseSolverSpec("base_lr: 1\nnet_param {\n  layer { name: \"x\" }\n}", "s.prototxt");
