@@ -346,6 +346,26 @@ TEST(Net, RefusesMultipliersThatContradict) {
             "everywhere");
 }
 
+TEST(Net, FreezesStatisticsThatForwardUpdates) {
+  const auto bn = [](const std::string& more) {
+    return fmt::format("layer {{ name: \"bn\" type: \"BatchNorm\" bottom: \"h\" top: \"n\" {} }}\n",
+                       more);
+  };
+  for (const char* more : {"", "param { lr_mult: 0 } param { lr_mult: 0 }",
+                           "param { } param { } param { lr_mult: 2 }"}) {  // three: an old habit
+    const auto net =
+        Build(kInput + Ip("a", "x", "h") + bn(more) + Ip("b", "n", "y", "loss_weight: 1"));
+    std::vector<std::string> frozen;
+    for (const Param<float>& param : net->params()) {
+      if (param.frozen()) frozen.push_back(param.name);
+    }
+    EXPECT_THAT(frozen, ElementsAre("bn/0", "bn/1", "bn/2")) << more;
+    EXPECT_THAT(net->layer_needs_backward(), ElementsAre(false, true, true, true));
+  }
+  EXPECT_THAT(ErrorOf(kInput + Ip("a", "x", "h") + bn("param { lr_mult: 1 } param { lr_mult: 1 }")),
+              ::testing::HasSubstr("cannot be learned"));
+}
+
 // ---- memory ----
 
 TEST(Net, LaysParametersOutInTheOrderOfTheBackwardPass) {

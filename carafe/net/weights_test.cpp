@@ -84,6 +84,15 @@ TEST(Weights, AreSavedWithSplitsPhasesAndSharedBlobs) {
   EXPECT_EQ(saved.layer(1).blobs(0).diff_size(), 0);
 }
 
+TEST(Weights, OfStatisticsAreSavedAsFrozen) {
+  Running<float> net(
+      "layer { name: \"bn\" type: \"BatchNorm\" bottom: \"x\" top: \"y\" param { lr_mult: 0 } }");
+  const LayerParameter layer = net.Saved().layer(1);
+  ASSERT_EQ(layer.param_size(), 3);
+  for (const ParamSpec& param : layer.param()) EXPECT_EQ(param.lr_mult(), 0);
+  EXPECT_EQ(layer.blobs_size(), 3);
+}
+
 TEST(Weights, AreCopiedByLayerName) {
   Running<float> from(kTwo, 1);
   Running<float> to(Ip("a", "x", "h", "", 4) + Ip("fresh", "h", "y", "", 5), 2);
