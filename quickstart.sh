@@ -62,13 +62,15 @@ last_test_value() {
 # In the foreground, for the progress line and Ctrl-C are the program's own. Ranks do not see the terminal through
 # mpirun, so the line is asked for here.
 train() {
-  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0
+  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 interrupted=
   cores=$(nproc)
   if [ -z "${OMP_NUM_THREADS:-}" ]; then
     export OMP_NUM_THREADS=$((cores / ranks > 0 ? cores / ranks : 1))
   fi
   if [ "$ranks" != 1 ]; then
     set_mpi_environment
+    # Ctrl-C: 10 s to write a snapshot, not 1. No more, for mpirun sleeps twice that long after any early end.
+    export OMPI_MCA_odls_base_sigkill_timeout=10
     launch=("$(mpirun_of "$mpi")" -n "$ranks")
   fi
   if [ -t 2 ] && is_terminal; then flags+=(--progress=bar --quiet); fi
@@ -76,14 +78,14 @@ train() {
   if [ -d $run ]; then mv $run $run.previous; fi
   mkdir -p $run
   echo "training LeNet: ${launch[*]} $carafe train ${flags[*]}"
-  trap : INT # a Ctrl-C is for the program, which stops by itself
+  trap interrupted=1 INT # a Ctrl-C is for the program, which stops by itself
   "${launch[@]}" $carafe train "${flags[@]}" || code=$?
   trap 'stop_step 130' INT
-  [ "$code" != 0 ] || return 0
-  if [ "$code" = 75 ]; then
-    echo "stopped, with a snapshot; to go on: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
+  if [ -n "$interrupted" ] || [ "$code" = 75 ]; then
+    echo "stopped; to go on from the snapshot, if one was written: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
     exit 75
   fi
+  [ "$code" != 0 ] || return 0
   [ ! -s $run/train.log ] || show_log_tail $run/train.log
   complain "training failed with code $code" 'the reason stands above; the whole log is in '"$run/train.log"
   exit 1
