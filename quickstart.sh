@@ -59,10 +59,15 @@ last_test_value() {
   awk -F, -v name="$1" '$3 == "test" && $5 == name { value = $6 } END { print value }' $run/metrics.csv
 }
 
-# In the foreground, for the progress line and Ctrl-C are the program's own. Ranks do not see the terminal through
-# mpirun, so the line is asked for here.
+# Ranks do not see the terminal through mpirun, so the progress line is asked for here. A Ctrl-C must not reach mpirun,
+# which would kill the ranks after a while: it runs in a session of its own, and is asked to pass on a signal that makes
+# them stop in good order (SIGUSR2 with Open MPI).
 train() {
+<<<<<<< HEAD
   local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 interrupted=
+=======
+  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 pid stop=INT
+>>>>>>> main
   cores=$(nproc)
   if [ -z "${OMP_NUM_THREADS:-}" ]; then
     export OMP_NUM_THREADS=$((cores / ranks > 0 ? cores / ranks : 1))
@@ -72,17 +77,37 @@ train() {
     # Ctrl-C: 10 s to write a snapshot, not 1. No more, for mpirun sleeps twice that long after any early end.
     export OMPI_MCA_odls_base_sigkill_timeout=10
     launch=("$(mpirun_of "$mpi")" -n "$ranks")
+    [ "$mpi" = mpich ] || stop=USR2
   fi
   if [ -t 2 ] && is_terminal; then flags+=(--progress=bar --quiet); fi
   rm -rf $run.previous
   if [ -d $run ]; then mv $run $run.previous; fi
   mkdir -p $run
   echo "training LeNet: ${launch[*]} $carafe train ${flags[*]}"
+<<<<<<< HEAD
   trap interrupted=1 INT # a Ctrl-C is for the program, which stops by itself
   "${launch[@]}" $carafe train "${flags[@]}" || code=$?
   trap 'stop_step 130' INT
   if [ -n "$interrupted" ] || [ "$code" = 75 ]; then
     echo "stopped; to go on from the snapshot, if one was written: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
+=======
+  setsid "${launch[@]}" $carafe train "${flags[@]}" </dev/null &
+  pid=$!
+  # shellcheck disable=SC2064
+  trap "kill -$stop $pid 2>/dev/null" INT
+  # shellcheck disable=SC2064
+  trap "kill -TERM $pid 2>/dev/null" TERM
+  while true; do # a signal ends a wait early
+    code=0
+    wait "$pid" || code=$?
+    kill -0 "$pid" 2>/dev/null || break
+  done
+  trap 'stop_step 130' INT
+  trap 'stop_step 143' TERM
+  [ "$code" != 0 ] || return 0
+  if [ "$code" = 75 ]; then
+    echo "stopped, with a snapshot; to go on: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
+>>>>>>> main
     exit 75
   fi
   [ "$code" != 0 ] || return 0

@@ -19,6 +19,7 @@ constexpr int kYields = 20;               // turns without movement before the t
 constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
 constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfAwaited = 1e-4;  // the compute thread idles, so a core is free
+constexpr double kLongestSleepIfIdle = 5e-3;     // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;        // between looks at the control messages
 
 double Now() {
@@ -92,7 +93,6 @@ void CommThread::Run(const Factory& factory) {
     std::lock_guard lock(mutex_);
     start_error_ = error;
     started_ = true;
-    ended_ = error != nullptr;
     moved_.notify_all();
   }
   if (error) return;
@@ -101,9 +101,6 @@ void CommThread::Run(const Factory& factory) {
   transport_.reset();  // before the memory that it holds
   control_.reset();
   retired_.clear();
-  std::lock_guard lock(mutex_);
-  ended_ = true;
-  moved_.notify_all();
 }
 
 void CommThread::Turns() {
@@ -162,10 +159,14 @@ void CommThread::Rest(int idle_turns) {
     sched_yield();
     return;
   }
-  double sleep = kShortestSleep;
-  for (int i = kYields + 1; i < idle_turns && sleep < kLongestSleep; ++i) sleep *= 1.5;
+  const bool idle =
+      std::all_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Idle(); });
+  double longest = idle ? kLongestSleepIfIdle : kLongestSleep;
   std::unique_lock lock(mutex_);
-  sleep = std::min(sleep, waiting_ > 0 ? kLongestSleepIfAwaited : kLongestSleep);
+  if (waiting_ > 0) longest = kLongestSleepIfAwaited;
+  double sleep = kShortestSleep;
+  for (int i = kYields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
+  sleep = std::min(sleep, longest);
   work_.wait_for(lock, std::chrono::duration<double>(sleep),
                  [this] { return stop_ || !tasks_.empty(); });
 }
@@ -199,7 +200,11 @@ void CommThread::TakeLeave() {
       PollControlFor(timeouts_.wait, [this] {
         return control_->failure() || (control_->AllLeft() && control_->Settled());
       });
-      if (!control_->failure() && control_->AllLeft() && control_->Settled()) transport_->Finish();
+      if (!control_->failure() && control_->AllLeft() && control_->Settled()) {
+        transport_->Finish();
+      } else {
+        LogWarning("rank {} on {} ends, although not all other ranks have", rank_, hosts_[rank_]);
+      }
     } else {
       PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
     }

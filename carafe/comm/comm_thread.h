@@ -108,7 +108,6 @@ class CommThread {
   std::optional<GroupFailure> failure_;
   bool started_ = false;
   bool stop_ = false;
-  bool ended_ = false;
   int waiting_ = 0;     // in Await
   bool noted_ = false;  // this rank's compute thread knows of the failure
   std::atomic<bool> failed_{false};

@@ -86,7 +86,7 @@ struct LabelLogGradientOp {
     const T scale = weight[0] / normalizer;
     for (int64_t c = 0; c < axis.classes; ++c) {
       const int64_t i = first + c * axis.inner;
-      const T p = probabilities[i] > floor ? probabilities[i] : floor;
+      const T p = probabilities[i] < floor ? floor : probabilities[i];
       dx[i] = c == label ? -scale / p : T(0);
     }
   }
@@ -106,7 +106,7 @@ struct InfogainLossesOp {
       const T* p = probabilities + axis.first_of(item);
       for (int64_t c = 0; c < axis.classes; ++c) {
         const T value = p[c * axis.inner];
-        loss -= row[c] * std::log(value > floor ? value : floor);
+        loss -= row[c] * std::log(value < floor ? floor : value);
       }
     }
     losses[item] = loss;

@@ -92,7 +92,7 @@ struct LabelLogLossOp {
       return;
     }
     const T p = probabilities[axis.first_of(item) + label * axis.inner];
-    losses[item] = -std::log(p > floor ? p : floor);
+    losses[item] = -std::log(p < floor ? floor : p);
   }
 };
 

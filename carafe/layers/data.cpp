@@ -73,10 +73,10 @@ class Data final : public Layer<T> {
                "leave it out (4 batches are made ahead), or give 1 or more");
     for (const char* field : {"scale", "mean_file", "crop_size", "mirror"}) {
       const auto* descriptor = param_.GetDescriptor()->FindFieldByName(field);
-      spec.Check(!param_.GetReflection()->HasField(param_, descriptor),
-                 fmt::format("data_param.{}", field),
-                 fmt::format("{} stands in data_param, its place of long ago", field),
-                 "write it in transform_param");
+      if (!param_.GetReflection()->HasField(param_, descriptor)) continue;
+      LogWarning("{}: layer \"{}\": {} has no effect in data_param; write it in transform_param",
+                 spec.place().Find(fmt::format("data_param.{}", field)).ToString(), spec.name(),
+                 field);
     }
     if (param_.rand_skip() > 0) {
       LogWarning("layer \"{}\": rand_skip has no effect; shuffle: true draws in random order",

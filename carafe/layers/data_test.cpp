@@ -242,9 +242,20 @@ TEST(Data, RefusesSettingsThatCannotBeRight) {
             "the number of records of one pass, e.g. batch_size: 64");
   EXPECT_THAT(text(""), StartsWith("net.prototxt:2:1: error: layer \"d\" (Data): batch_size is 0"));
   EXPECT_THAT(text("batch_size: 1 prefetch: 0"), HasSubstr("prefetch is 0\n  fix: leave it out"));
-  EXPECT_EQ(text("batch_size: 1 crop_size: 8"),
-            "net.prototxt:2:58: error: layer \"d\" (Data): crop_size stands in data_param, its "
-            "place of long ago\n  fix: write it in transform_param");
+}
+
+// As in the original, which moves them to transform_param only for files with V1 layers.
+TEST(Data, IgnoresTransformationsInDataParamWithAWarning) {
+  const TestFolder folder;
+  WriteNumbered(folder / "db", 3);
+  DataRunner<float> plain(folder / "db", "batch_size: 3");
+  const Shapes shapes = plain.layer().InferShapes({});
+  ::testing::internal::CaptureStderr();
+  DataRunner<float> old(folder / "db", "batch_size: 3 crop_size: 1 scale: 0.5 mirror: true");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(old.layer().InferShapes({}), shapes);
+  EXPECT_THAT(log, HasSubstr("layer \"d\": crop_size has no effect in data_param; write it in "
+                             "transform_param"));
 }
 
 TEST(Data, JudgesShapesAndSourceWithoutRunning) {

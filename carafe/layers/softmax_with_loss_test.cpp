@@ -102,6 +102,13 @@ TEST(SoftmaxWithLoss, RefusesBottomsThatDoNotFit) {
             "numbers of rows: 2 3 (6) and 3 (3)\n  fix: give both the same batch size");
 }
 
+// The floor under the logarithm must not hide that training has diverged.
+TEST(SoftmaxWithLoss, IsNaNWhereTheScoresAre) {
+  LayerTester<float> layer(Text(""), {{2, 2}, {2}});
+  layer.SetBottom({1, 2, NAN, 1}, 0).SetBottom({1, 0}, 1).Forward();
+  EXPECT_TRUE(std::isnan(layer.top_values()[0]));
+}
+
 TEST(SoftmaxWithLoss, HasNoGradientForLabels) {
   LayerTester<float> layer(Text(""), {{1, 2}, {1}});
   EXPECT_FALSE(layer.layer().AllowForceBackward(1));

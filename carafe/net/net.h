@@ -26,6 +26,7 @@ struct Param {
   float lr_mult = 1;
   float decay_mult = 1;
   int64_t arena_offset = 0;  // in elements, in both arenas
+  bool learned = true;       // false: written by Forward (running statistics), never by an update
 
   bool frozen() const { return lr_mult == 0; }
 };

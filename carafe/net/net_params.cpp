@@ -27,7 +27,9 @@ void Net<T>::AddParams(const LayerSpec& spec, Layer<T>& layer, const Shapes&) {
   for (size_t i = 0; i < defs.size(); ++i) {
     layer.blobs().push_back(std::make_shared<Blob<T>>(defs[i].shape));
     const int index = static_cast<int>(i);
-    AddParam(spec, layer, index, index < param.param_size() ? param.param(index) : ParamSpec());
+    ParamSpec given = index < param.param_size() ? param.param(index) : ParamSpec();
+    if (!defs[i].learned) given.set_lr_mult(0);
+    AddParam(spec, layer, index, given);
   }
 }
 
@@ -47,7 +49,8 @@ void Net<T>::AddParam(const LayerSpec& spec, Layer<T>& layer, int index, const P
                      .index = index,
                      .final_layer = layer_index,
                      .lr_mult = param.lr_mult(),
-                     .decay_mult = param.decay_mult()});
+                     .decay_mult = param.decay_mult(),
+                     .learned = param_defs_.back()[static_cast<size_t>(index)].learned});
   lr_mult_given_.push_back(param.has_lr_mult());
   decay_mult_given_.push_back(param.has_decay_mult());
   if (!param.name().empty()) param_by_name_[param.name()] = owner;

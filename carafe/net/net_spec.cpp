@@ -6,7 +6,9 @@
 #include <map>
 
 #include "carafe/base/file.h"
+#include "carafe/base/log.h"
 #include "carafe/layers/layer.h"
+#include "carafe/proto/upgrade.h"
 
 namespace carafe {
 
@@ -21,6 +23,9 @@ std::vector<LayerText> NetSpec::Layers() const {
 NetSpec ParseNetSpec(const std::string& text, const std::string& file) {
   NetSpec spec;
   spec.place = ParseText(text, file, &spec.param);
+  if (UpgradeBatchNorm(&spec.param)) {
+    LogInfo("{}: BatchNorm's statistics are not learned: their lr_mult is read as 0", file);
+  }
   return spec;
 }
 

@@ -120,6 +120,14 @@ NetParameter ToNetParameter(Stream& stream, const Net<T>& net, bool with_diff) {
     if (param->loss_weight_size() == 0 && FindLayer(layer.spec()).info.is_loss) {
       for (size_t t = 0; t < net.tops()[l].size(); ++t) param->add_loss_weight(t == 0 ? 1 : 0);
     }
+    // As in the original: what is not learned says so in the file.
+    Shapes bottom;
+    for (const Blob<T>* blob : net.bottoms()[l]) bottom.push_back(blob->shape());
+    const std::vector<ParamDef> defs = layer.DeclareParams(bottom);
+    for (size_t i = 0; i < defs.size(); ++i) {
+      if (defs[i].learned || static_cast<int>(i) < param->param_size()) continue;
+      param->add_param()->set_lr_mult(0);
+    }
     for (const auto& blob : layer.blobs()) {
       ToBlobProto(stream, *blob, with_diff, param->add_blobs());
     }

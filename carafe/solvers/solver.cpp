@@ -84,14 +84,12 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket
 
 template <typename T>
 RunContext Solver<T>::Context(int64_t pass, int64_t stride) {
-  return {.stream = stream_,
-          .pass = {.seed = options_.seed,
-                   .index = pass,
-                   .stride = stride,
-                   .origin = sample_offset_},
-          .replica = options_.replica,
-          .group = options_.replica.count > 1 ? group_ : nullptr,
-          .trace = options_.trace};
+  return {
+      .stream = stream_,
+      .pass = {.seed = options_.seed, .index = pass, .stride = stride, .origin = sample_offset_},
+      .replica = options_.replica,
+      .group = options_.replica.count > 1 ? group_ : nullptr,
+      .trace = options_.trace};
 }
 
 template <typename T>
@@ -130,9 +128,32 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   mine.bad = std::isfinite(loss) ? 0 : 1;
   exchange_->FinishStep(mine);
   const StepVotes verdict = exchange_->AwaitVerdict();
+  AverageRunningBlobs();
   ++iteration_;
   frozen_due_ = true;
   return verdict;
+}
+
+// What Forward wrote on each worker (BatchNorm's running statistics) becomes the mean over all, so
+// that the replicas stay equal.
+template <typename T>
+void Solver<T>::AverageRunningBlobs() {
+  if (options_.replica.count == 1) return;
+  std::vector<double> all;
+  for (const Param<T>& p : net_->params()) {
+    if (p.learned) continue;
+    const std::vector<T> values = p.blob->DataToHost(stream_);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  if (all.empty()) return;
+  group_->Sum(all);
+  auto next = all.begin();
+  for (const Param<T>& p : net_->params()) {
+    if (p.learned) continue;
+    std::vector<T> values(static_cast<size_t>(p.blob->count()));
+    for (T& value : values) value = static_cast<T>(*next++ / options_.replica.count);
+    p.blob->SetData(stream_, values);
+  }
 }
 
 template <typename T>

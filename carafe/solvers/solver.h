@@ -74,6 +74,7 @@ class Solver : private ParamEvents {
   void Update(int param);
   void UpdateFrozen();
   T ClipScale();
+  void AverageRunningBlobs();
   RunContext Context(int64_t pass, int64_t stride);
 
   const SolverSpec spec_;

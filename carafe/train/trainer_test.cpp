@@ -246,6 +246,23 @@ TEST_F(TrainerTest, ResumingOnOtherRanksGoesOnAtTheSameSample) {
   });
 }
 
+TEST_F(TrainerTest, ReplicasWithBatchNormStayEqualAndAverageTheirStatistics) {
+  SolverSpec spec = Spec(4, "momentum: 0.9");
+  NetParameter& net = *spec.param.mutable_net_param();
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.name() != "relu") continue;
+    layer.set_name("norm");
+    layer.set_type("BatchNorm");
+    layer.clear_relu_param();
+  }
+  // Train compares all blobs of all ranks bit by bit, the running statistics among them.
+  const Weights<float> two = Train<float>(2, spec, Quiet());
+  const Weights<float> one = Train<float>(1, spec, Quiet());
+  // f' = 0.999 f + 1, whatever the data: after 10 iterations the same on any number of ranks.
+  EXPECT_FLOAT_EQ(two[4][0], one[4][0]);
+  EXPECT_NE(two[2], one[2]);
+}
+
 TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
   SolverSpec spec = Spec(4, "");
   spec.param.set_base_lr(1e30f);
@@ -261,6 +278,42 @@ TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
           << error.what();
     }
   }
+}
+
+TEST_F(TrainerTest, GoesOnAfterANaNWhenAskedTo) {
+  SolverSpec spec = Spec(4, "");
+  spec.param.set_base_lr(1e30f);
+  TrainOptions options = Quiet();
+  options.on_nan = "continue";
+  options.check_replicas = 0;  // a NaN is not equal to itself
+  RunRanks(2, [&](Group& group) {
+    Stream stream;
+    Trainer<float> trainer(spec, options, group, stream);
+    EXPECT_EQ(trainer.Run(), TrainEnd::kDone);
+    EXPECT_EQ(trainer.solver().iteration(), 10);
+  });
+}
+
+TEST_F(TrainerTest, AReplicaThatDiffersIsNamedWithItsBlob) {
+  std::string text;
+  try {
+    RunRanks(3, [&](Group& group) {
+      Stream stream;
+      Trainer<float> trainer(Spec(4, ""), Quiet(), group, stream);  // compares every 3 iterations
+      trainer.Step(1);
+      if (group.rank() == 2) {
+        Blob<float>& bias = *trainer.solver().net().params()[3].blob;
+        std::vector<float> values = bias.DataToHost(stream);
+        values[5] += 1e-6f;
+        bias.SetData(stream, values);
+      }
+      trainer.Step(5);
+    });
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("after iteration 3 rank 2 (on "), std::string::npos) << text;
+  EXPECT_NE(text.find("differs from rank 0 in parameter ip1/1"), std::string::npos) << text;
 }
 
 TEST_F(TrainerTest, LinearScalingAndWarmupRaiseTheRate) {

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from cli import BUILD, CARAFE, CarafeTest, main, mpirun  # noqa: E402
+from cli import BUILD, CarafeTest, difference, main, weights  # noqa: E402
 import subprocess
 
 PREFIX = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.cpp:\d+\] ")
@@ -116,6 +116,31 @@ class Train(CarafeTest):
         self.wait_for(process, "Iteration ")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).returncode, 0)
+
+    def test_p_ranks_reach_the_weights_of_one_with_the_global_batch(self):
+        self.write_solver(max_iter=50)
+        for ranks, mpi in ((2, "openmpi"), (3, "openmpi"), (2, "mpich"), (3, "mpich")):
+            self.write_net(batch=8 * ranks)
+            self.carafe("train", "--solver=solver.prototxt")
+            one = weights(self.dir / "snap/small_iter_50.caffemodel")
+            self.write_net(batch=8)
+            self.carafe("train", "--solver=solver.prototxt", "--check_replicas=10", ranks=ranks, mpi=mpi)
+            many = weights(self.dir / "snap/small_iter_50.caffemodel")
+            self.assertEqual(list(one), [("conv1", 0), ("conv1", 1), ("ip", 0), ("ip", 1)])
+            self.assertLess(difference(one, many), 1e-4, f"{ranks} ranks, {mpi}")
+
+    def test_ctrl_c_on_mpirun_within_a_long_iteration_snapshots(self):
+        for mpi in ("openmpi", "mpich"):
+            self.write_net(batch=2000)
+            self.write_solver(max_iter=1000000, more="iter_size: 10\n")
+            process = self.start("train", "--solver=solver.prototxt", "--run_dir=run", ranks=2, mpi=mpi)
+            self.wait_for(process, "Iteration 0, lr")
+            process.send_signal(signal.SIGINT)
+            self.finish(process)
+            self.assertIn("Optimization stopped early.", (self.dir / "run/train.log").read_text())
+            state = max((self.dir / "snap").glob("*.solverstate"))
+            self.assertGreater(len(weights(state.with_suffix(".caffemodel"))), 0)
+            state.unlink()
 
     def test_two_runs_at_once_do_not_share_their_files(self):
         self.write_solver(max_iter=1000000)

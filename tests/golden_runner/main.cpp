@@ -160,9 +160,9 @@ int Run(Flags flags) {
     fmt::print("{}: {} passed, {} failed, {} missing\n", kind, tally.passed, tally.failed,
                tally.missing);
   }
-  fmt::print("{} passed, {} failed{}{}\n", all.passed, all.failed,
-             all.missing > 0 ? fmt::format(", {} missing", all.missing) : "",
-             all.deviating > 0 ? fmt::format(", {} deviating on purpose", all.deviating) : "");
+  if (all.deviating > 0) fmt::print("deviating on purpose: {}\n", all.deviating);
+  fmt::print("{} passed, {} failed{}\n", all.passed, all.failed,
+             all.missing > 0 ? fmt::format(", {} missing", all.missing) : "");
   return all.failed > 0 ? 1 : 0;
 }
 

@@ -1,4 +1,5 @@
 """What the command-line tests share: a folder with small databases and nets, running `carafe` alone or under mpirun."""
+import array
 import os
 import pathlib
 import shutil
@@ -85,6 +86,57 @@ def mpirun(ranks, mpi="openmpi"):
     if mpi == "mpich":
         return ["mpirun.mpich", "-n", str(ranks)]
     return ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+
+
+def fields(message):
+    """(number, value) of each field of a protobuf message: ints, or bytes for strings and nested messages."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        if size is None:
+            size = varint()
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def weights(caffemodel):
+    """{(layer, blob index): floats} of a .caffemodel, in the order of the file."""
+    result = {}
+    for number, layer in fields(pathlib.Path(caffemodel).read_bytes()):
+        if number != 100:
+            continue
+        parts = list(fields(layer))
+        name = next(value for field, value in parts if field == 1).decode()
+        for index, blob in enumerate(value for field, value in parts if field == 7):
+            data = b"".join(value for field, value in fields(blob) if field == 5)
+            result[name, index] = array.array("f", data)
+    return result
+
+
+def difference(a, b):
+    """max |x - y| / max |x| over the blobs."""
+    worst = 0.0
+    for key, values in a.items():
+        largest = max(map(abs, values))
+        if largest > 0:
+            worst = max(worst, max(abs(x - y) for x, y in zip(values, b[key])) / largest)
+    return worst
 
 
 class CarafeTest(unittest.TestCase):

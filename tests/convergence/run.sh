@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The nightly runs: training to the end on real data, minutes each, compared with recorded results (results.md).
+#
+# usage: tests/convergence/run.sh [mnist] [fashion_mnist]
+#
+# Needs the release build; mnist needs $CARAFE_DATA/mnist (default data/mnist), fashion_mnist Debian's package
+# dataset-fashion-mnist. A set that is not there is skipped, and said so. Ends with `N passed, N failed[, N skipped]`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+passed=0 failed=0 skipped=0
+
+# converge NAME LOWEST HIGHEST: the test accuracy at the end must lie between the two.
+converge() {
+  local name=$1 run=runs/convergence/$1 accuracy
+  if ! "examples/$name/create_$name.sh"; then
+    echo "skip  $name: its data are not there"
+    skipped=$((skipped + 1))
+    return
+  fi
+  mkdir -p "$run"
+  build/tools/carafe train --solver="examples/$name/lenet_solver.prototxt" --run_dir="$run" --quiet
+  accuracy=$(awk -F, '$3 == "test" && $5 == "accuracy" { value = $6 } END { print value }' "$run/metrics.csv")
+  if awk -v a="$accuracy" -v low="$2" -v high="$3" 'BEGIN { exit !(a >= low && a <= high) }'; then
+    echo "ok    $name: test accuracy $accuracy"
+    passed=$((passed + 1))
+  else
+    echo "FAIL  $name: test accuracy $accuracy, expected $2 to $3"
+    failed=$((failed + 1))
+  fi
+}
+
+[ $# != 0 ] || set -- mnist fashion_mnist
+for name in "$@"; do
+  case $name in
+  mnist) converge mnist 0.988 0.993 ;;
+  fashion_mnist) converge fashion_mnist 0.88 0.93 ;;
+  *) echo "there is no run \"$name\"" >&2 && exit 2 ;;
+  esac
+done
+if [ "$skipped" = 0 ]; then echo "$passed passed, $failed failed"; else echo "$passed passed, $failed failed, $skipped skipped"; fi
+[ "$failed" = 0 ]
