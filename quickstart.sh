@@ -63,19 +63,13 @@ last_test_value() {
 # which would kill the ranks after a while: it runs in a session of its own, and is asked to pass on a signal that makes
 # them stop in good order (SIGUSR2 with Open MPI).
 train() {
-<<<<<<< HEAD
-  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 interrupted=
-=======
   local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 pid stop=INT
->>>>>>> main
   cores=$(nproc)
   if [ -z "${OMP_NUM_THREADS:-}" ]; then
     export OMP_NUM_THREADS=$((cores / ranks > 0 ? cores / ranks : 1))
   fi
   if [ "$ranks" != 1 ]; then
     set_mpi_environment
-    # Ctrl-C: 10 s to write a snapshot, not 1. No more, for mpirun sleeps twice that long after any early end.
-    export OMPI_MCA_odls_base_sigkill_timeout=10
     launch=("$(mpirun_of "$mpi")" -n "$ranks")
     [ "$mpi" = mpich ] || stop=USR2
   fi
@@ -84,13 +78,6 @@ train() {
   if [ -d $run ]; then mv $run $run.previous; fi
   mkdir -p $run
   echo "training LeNet: ${launch[*]} $carafe train ${flags[*]}"
-<<<<<<< HEAD
-  trap interrupted=1 INT # a Ctrl-C is for the program, which stops by itself
-  "${launch[@]}" $carafe train "${flags[@]}" || code=$?
-  trap 'stop_step 130' INT
-  if [ -n "$interrupted" ] || [ "$code" = 75 ]; then
-    echo "stopped; to go on from the snapshot, if one was written: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
-=======
   setsid "${launch[@]}" $carafe train "${flags[@]}" </dev/null &
   pid=$!
   # shellcheck disable=SC2064
@@ -107,10 +94,8 @@ train() {
   [ "$code" != 0 ] || return 0
   if [ "$code" = 75 ]; then
     echo "stopped, with a snapshot; to go on: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
->>>>>>> main
     exit 75
   fi
-  [ "$code" != 0 ] || return 0
   [ ! -s $run/train.log ] || show_log_tail $run/train.log
   complain "training failed with code $code" 'the reason stands above; the whole log is in '"$run/train.log"
   exit 1
