@@ -70,6 +70,7 @@ train() {
   fi
   if [ "$ranks" != 1 ]; then
     set_mpi_environment
+    export OMPI_MCA_odls_base_sigkill_timeout=10 # a killed run: 10 s to end the iteration and write a snapshot
     launch=("$(mpirun_of "$mpi")" -n "$ranks")
     [ "$mpi" = mpich ] || stop=USR2
   fi

@@ -1,10 +1,14 @@
-# In a CUDA build the kernel files (kernels/ and the update rules) are compiled as CUDA, once, for CPU and GPU alike.
+# In a CUDA build the kernel files (kernels/ and the update rules) are compiled as CUDA, once, for CPU and GPU alike. Only
+# they and the two files that call CUDA's libraries get flags of their own: every other object is that of the release
+# build, and comes out of ccache.
 file(GLOB kernel_sources CONFIGURE_DEPENDS kernels/*.cpp solvers/rules/*.cpp)
 list(FILTER kernel_sources EXCLUDE REGEX "_test\\.cpp$")
-list(FILTER kernel_sources EXCLUDE REGEX "/((no_)?cuda[a-z_]*|gemm)\\.cpp$")
+list(FILTER kernel_sources EXCLUDE REGEX "/(no_)?cuda[a-z_]*\\.cpp$")
+set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_DEFINITIONS CARAFE_CUDA)
+list(FILTER kernel_sources EXCLUDE REGEX "/gemm\\.cpp$")
 set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CUDA SKIP_PRECOMPILE_HEADERS ON)
-target_sources(carafe_plain PRIVATE core/cuda_device.cpp kernels/cuda_gemm.cpp)
-foreach(target carafe_plain carafe_typed carafe)
-  target_compile_definitions(${target} PRIVATE CARAFE_CUDA)
-  target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
-endforeach()
+
+set(cuda_callers core/cuda_device.cpp kernels/cuda_gemm.cpp)
+target_sources(carafe_plain PRIVATE ${cuda_callers})
+set_source_files_properties(${cuda_callers} PROPERTIES COMPILE_OPTIONS "-isystem;${CUDAToolkit_INCLUDE_DIRS}")
+target_link_libraries(carafe PRIVATE CUDA::cudart CUDA::cublas)

@@ -38,7 +38,6 @@ set_mpi_environment() {
   if [ "$(id -u)" = 0 ]; then  # Open MPI refuses root otherwise
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   fi
-  export OMPI_MCA_odls_base_sigkill_timeout=10    # Ctrl-C: 10 s to end the iteration and write a snapshot
   export OMPI_MCA_hwloc_base_binding_policy=none  # else 2 ranks get one core each, with all their threads
   export OMPI_MCA_rmaps_base_oversubscribe=1      # more ranks than cores is fine
 }

@@ -15,6 +15,7 @@ import sys
 import xml.etree.ElementTree
 
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+ (?:missing|skipped)))?\s*$")
+NAMED = re.compile(r"^(FAILED [^(]|FAIL: |ERROR: )")  # the second and third are Python's unittest
 GTEST_LINE = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([\w/.]+)(?:,| \(\d+ ms\)|$)")
 RACE = re.compile(r"^(WARNING: ThreadSanitizer|==\d+==ERROR: \w+Sanitizer)")
 
@@ -83,7 +84,7 @@ def count_script(lines, code):
     if match is None:
         return (1, [], "") if code == 0 else (0, [f"ended with code {code}"], "")
     passed, failed, note = int(match.group(1)), int(match.group(2)), match.group(3) or ""
-    failures = [line for line in lines if line.startswith("FAILED ")][:failed]
+    failures = [line for line in lines if NAMED.match(line)][:failed]
     failures += ["named in the log"] * (failed - len(failures))
     if code != 0 and failed == 0:
         failures = [f"ended with code {code} although nothing failed"]

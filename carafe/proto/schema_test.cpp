@@ -9,6 +9,7 @@
 #include <set>
 
 #include "carafe/proto/messages.h"
+#include "tests/support/paths.h"
 
 namespace carafe {
 namespace {
@@ -38,7 +39,7 @@ std::vector<std::string> Cells(const std::string& line) {
 }
 
 std::vector<std::vector<std::string>> ReadFacts(const std::string& name) {
-  std::ifstream file(fmt::format("{}/tests/facts/{}", CARAFE_SOURCE_DIR, name));
+  std::ifstream file(fmt::format("{}/tests/facts/{}", SourceDir(), name));
   std::vector<std::vector<std::string>> rows;
   std::string line;
   std::getline(file, line);  // the head

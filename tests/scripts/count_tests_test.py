@@ -40,6 +40,7 @@ CASES = [
     ("a script's missing cases", "12 passed, 0 failed, 3 missing\n", 0, None, "12 0 3 missing", ""),
     ("a script that skipped all", "0 passed, 0 failed, 2 skipped\n", 0, None, "0 0 2 skipped", ""),
     ("a script's failures", "FAILED a\n2 passed, 2 failed\n", 1, None, "2 2 ", "FAILED a"),
+    ("failures as unittest names them", "FAIL: t\nFAILED (failures=1)\n1 passed, 1 failed\n", 1, None, "1 1 ", "FAIL: t"),
     ("a script that ends badly", "2 passed, 0 failed\n", 1, None, "2 1 ", "although nothing failed"),
     ("a script that crashes", "1 passed, 0 failed\nand then\n", 1, None, "0 1 ", "code 1"),
     ("a script without a count", "fine\n", 0, None, "1 0 ", ""),
