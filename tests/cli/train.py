@@ -133,7 +133,8 @@ class Train(CarafeTest):
         for mpi in ("openmpi", "mpich"):
             self.write_net(batch=2000)
             self.write_solver(max_iter=1000000, more="iter_size: 10\n")
-            process = self.start("train", "--solver=solver.prototxt", "--run_dir=run", ranks=2, mpi=mpi)
+            process = self.start("train", "--solver=solver.prototxt", "--run_dir=run", ranks=2, mpi=mpi,
+                                 env={"OMPI_MCA_odls_base_sigkill_timeout": "8"})
             self.wait_for(process, "Iteration 0, lr")
             process.send_signal(signal.SIGINT)
             self.finish(process)

@@ -75,7 +75,7 @@ random_seed: 3
 def environment():
     env = dict(os.environ)
     env.update(OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-               OMPI_MCA_odls_base_sigkill_timeout="5", OMPI_MCA_rmaps_base_oversubscribe="1", TERM="dumb")
+               OMPI_MCA_odls_base_sigkill_timeout="1", OMPI_MCA_rmaps_base_oversubscribe="1", TERM="dumb")
     return env
 
 
