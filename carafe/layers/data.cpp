@@ -12,6 +12,7 @@
 #include "carafe/data/source.h"
 #include "carafe/data/transform.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/wait_scope.h"
 
 namespace carafe {
 namespace {
@@ -43,22 +44,6 @@ class Input {
   const Transformer transformer_;
   DatumView first_;
   Shape item_;
-};
-
-// Tells the trace, if somebody looks, how long the net waits for data.
-class WaitScope {
- public:
-  explicit WaitScope(Trace* trace) : trace_(trace) {
-    if (trace_ != nullptr) trace_->Begin("data", "wait");
-  }
-  WaitScope(const WaitScope&) = delete;
-  WaitScope& operator=(const WaitScope&) = delete;
-  ~WaitScope() {
-    if (trace_ != nullptr) trace_->End();
-  }
-
- private:
-  Trace* const trace_;
 };
 
 Shape WithRows(int64_t rows, const Shape& item) { return {rows, item[0], item[1], item[2]}; }
