@@ -33,6 +33,10 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
 
 // Reads a .caffemodel; throws DataError for a missing, truncated or foreign file.
 NetParameter ReadNetBinary(const std::string& path);
+// A binaryproto or HDF5, by its content.
+template <typename T>
+void LoadWeightsFile(Stream& stream, const std::string& path, Net<T>& net);
+void CheckWeightsFile(const std::string& path);  // throws DataError unless it is whole
 // One file, or several separated by commas.
 template <typename T>
 void LoadWeights(Stream& stream, const std::string& paths, Net<T>& net);
