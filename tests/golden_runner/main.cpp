@@ -11,7 +11,6 @@
 
 #include "carafe/base/log.h"
 #include "case.h"
-#include "stand_ins.h"
 
 namespace carafe::golden {
 namespace {
@@ -124,7 +123,6 @@ int Run(Flags flags) {
     return 0;
   }
   const Json deviations = ReadDeviations(flags.folder);
-  AddStandIns();
   SetLogToStderr(flags.verbose);
   const WorkingCopy copy(flags.folder);
   Tally all;
