@@ -8,6 +8,7 @@
 #include "carafe/base/file.h"
 #include "carafe/net/net.h"
 #include "carafe/solvers/learning_rate.h"
+#include "carafe/solvers/snapshot_size.h"
 #include "carafe/solvers/solver_spec.h"
 
 namespace carafe {
@@ -81,7 +82,9 @@ CheckReport CheckFile(const std::string& path) {
   const SolverSpec spec = ParseSolverSpec(text, path);
   LearningRate(spec.param, spec.place);
   const SolverNet train = TrainNetOf(spec);
-  report.lines.push_back(Describe("train net", Net<float>(train.spec, train.state)));
+  const Net<float> net(train.spec, train.state);
+  CheckSnapshotSize(spec, net);
+  report.lines.push_back(Describe("train net", net));
   int number = 0;
   for (const SolverNet& test : TestNetsOf(spec)) {
     report.lines.push_back(
