@@ -10,7 +10,7 @@
 namespace carafe {
 
 // "a,b" -> a, b; empty parts are left out.
-inline std::vector<std::string> SplitStages(const std::string& text) {
+inline std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin < text.size();) {
     const size_t comma = std::min(text.find(',', begin), text.size());
@@ -31,7 +31,7 @@ struct RunFlags {
   int level = 0;
   std::string stage;
 
-  std::vector<std::string> Stages() const { return SplitStages(stage); }
+  std::vector<std::string> Stages() const { return SplitList(stage); }
   void Declare(CLI::App& app) {
     app.add_option("--gpu", gpu, "GPUs to use: numbers with commas, all, or auto (by local rank)");
     app.add_option("--threads", threads,

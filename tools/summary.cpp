@@ -24,7 +24,7 @@ struct SummaryFlags {
 
 // The net of the file: a net's own, or the train or first test net of a solver.
 SolverNet NetOf(const SummaryFlags& flags) {
-  const std::vector<std::string> stages = SplitStages(flags.stage);
+  const std::vector<std::string> stages = SplitList(flags.stage);
   const std::string text = ReadFile(flags.file);
   if (!LooksLikeNet(text)) {
     const SolverSpec solver = ParseSolverSpec(text, flags.file);
