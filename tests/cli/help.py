@@ -14,7 +14,7 @@ class Help(CarafeTest):
         self.assertIn("train", result.stdout)
 
     def test_every_command_has_help(self):
-        for command in ("train", "test", "time", "device_query", "check", "digits", "layers"):
+        for command in ("train", "test", "time", "device_query", "check", "digits", "layers", "summary"):
             self.assertIn("examples:", self.carafe(command, "--help").stdout)
 
     def test_unknown_command(self):
