@@ -26,6 +26,26 @@ TRAIN_LINES = (
     r"Optimization Done\.",
 )
 
+TEST_LINES = (
+    r"Batch 0, accuracy = [\d.e-]+",
+    r"Batch 1, loss = [\d.e-]+",
+    r"Loss: [\d.e-]+",
+    r"accuracy = [\d.e-]+",
+    r"loss = [\d.e-]+ \(\* 1 = [\d.e-]+ loss\)",
+)
+
+TIME_LINES = (
+    r"\*\*\* Benchmark begins \*\*\*",
+    r"Average time per layer: ",
+    r"     conv1\tforward: [\d.e-]+ ms\.",
+    r"     conv1\tbackward: [\d.e-]+ ms\.",
+    r"Average Forward pass: [\d.e-]+ ms\.",
+    r"Average Backward pass: [\d.e-]+ ms\.",
+    r"Average Forward-Backward: [\d.e-]+ ms\.",
+    r"Total Time: [\d.e-]+ ms\.",
+    r"\*\*\* Benchmark ends \*\*\*",
+)
+
 
 class Tools(CarafeTest):
     def train(self):
@@ -33,6 +53,14 @@ class Tools(CarafeTest):
         result = self.carafe("train", "--solver=solver.prototxt")
         self.write("run.log", result.stderr)
         return result
+
+    def expect_in_order(self, patterns, log):
+        """Each pattern is a whole line, and they come in this order, with others between."""
+        at = 0
+        for pattern in patterns:
+            while at < len(log) and not re.fullmatch(pattern, log[at]):
+                at += 1
+            self.assertLess(at, len(log), f"no line {pattern!r} here or further down:\n" + "\n".join(log))
 
     def extra(self, script, *arguments):
         subprocess.run([ROOT / "tools/extra" / script, *arguments], cwd=self.dir, check=True, timeout=60)
@@ -66,8 +94,7 @@ class Tools(CarafeTest):
     def test_the_log_has_every_line_that_scripts_look_for(self):
         result = self.train()
         log = self.log_of(result)
-        for pattern in TRAIN_LINES:
-            self.assertTrue(any(re.fullmatch(pattern, line) for line in log), pattern)
+        self.expect_in_order(TRAIN_LINES, log)
         # Positions, as awk counts them: the value of a test line is field 11, a rate is field 9.
         for line in result.stderr.splitlines():
             words = line.split()
@@ -84,6 +111,12 @@ class Tools(CarafeTest):
         tests = [re.sub(r"[\d.e-]+( |$)", "", line.split("=")[0]) for line in log if "Test net output" in line]
         self.assertEqual(len(tests), 2 * 3)
         self.assertEqual(tests[:2], tests[2:4])
+
+    def test_the_logs_of_test_and_time_have_their_lines_too(self):
+        self.train()
+        self.expect_in_order(TEST_LINES, self.log_of(self.carafe(
+            "test", "-model", "net.prototxt", "-weights", "snap/small_iter_100.caffemodel", "-iterations", "2")))
+        self.expect_in_order(TIME_LINES, self.log_of(self.carafe("time", "-model", "net.prototxt", "-iterations", "2")))
 
     def test_resumed_and_stopped_runs_say_so(self):
         self.train()
