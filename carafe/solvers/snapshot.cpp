@@ -14,6 +14,7 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/net/weights_hdf5.h"
+#include "carafe/solvers/snapshot_size.h"
 #include "carafe/solvers/state_file.h"
 
 namespace carafe {
@@ -128,7 +129,7 @@ std::string NewestSnapshot(const std::string& prefix) {
     try {
       CheckWeightsFile(FindWeights(ReadStateFile(candidate).head, candidate));
       return candidate;
-    } catch (const DataError& error) {
+    } catch (const Error& error) {
       LogWarning("skipping {}: {}", candidate, error.what());
     }
   }
@@ -142,13 +143,7 @@ void CheckSnapshotPossible(Solver<T>& solver) {
   if (param.snapshot_format() == SolverParameter::HDF5) {
     CheckHdf5Names(solver.net());
   }
-  const int64_t copies = 1 + static_cast<int64_t>(param.snapshot_diff());
-  if (param.snapshot_format() == SolverParameter::BINARYPROTO &&
-      solver.net().arena_count() * static_cast<int64_t>(sizeof(T)) * copies > INT_MAX) {
-    throw ConfigError(solver.spec().place.Find("snapshot"),
-                      "the net's weights exceed the 2 GiB that a binaryproto file can hold",
-                      "use snapshot_format: HDF5");
-  }
+  CheckSnapshotSize(solver.spec(), solver.net());
   const std::filesystem::path folder = std::filesystem::path(param.snapshot_prefix()).parent_path();
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);

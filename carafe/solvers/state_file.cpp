@@ -8,6 +8,7 @@
 #include "carafe/base/file.h"
 #include "carafe/data/hdf5_file.h"
 #include "carafe/net/weights.h"
+#include "carafe/proto/dialects.h"
 
 namespace carafe {
 namespace {
@@ -117,6 +118,7 @@ StoredState ReadStateFile(const std::string& path) {
                     fmt::format("this is not a whole .solverstate ({} bytes)", bytes.size()),
                     "the file is truncated or of another kind; try --snapshot=auto");
   }
+  ConvertDialect(&state.head, path);
   for (int i = 0; i < state.head.history_size(); ++i) {
     state.history.push_back(
         BlobProtoValues(state.head.history(i), path, fmt::format("history blob {}", i)));
