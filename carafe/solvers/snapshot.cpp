@@ -73,6 +73,12 @@ SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe) {
     ToBlobProto(solver.stream(), blob, false, state.add_history());
   }
   *state.mutable_carafe() = carafe;
+  if (solver.learning_rate().policy() == "plateau") {
+    const PlateauState& plateau = solver.learning_rate().plateau();
+    state.mutable_carafe()->set_plateau_lowest(plateau.lowest);
+    state.mutable_carafe()->set_plateau_since(plateau.since);
+    for (const double loss : plateau.losses) state.mutable_carafe()->add_plateau_losses(loss);
+  }
   LogInfo("Snapshotting solver state to binary proto file {}", files.state);
   WriteFileAtomically(files.state, Serialize(state, files.state));
   return files;
@@ -113,6 +119,14 @@ std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>
   }
   solver.set_iteration(state.iter());
   solver.learning_rate().set_current_step(state.current_step());
+  PlateauState plateau{.since = state.iter()};  // a file without it: the count starts anew
+  if (state.carafe().has_plateau_since()) {
+    plateau.lowest = state.carafe().plateau_lowest();
+    plateau.since = state.carafe().plateau_since();
+    plateau.losses.assign(state.carafe().plateau_losses().begin(),
+                          state.carafe().plateau_losses().end());
+  }
+  solver.learning_rate().set_plateau(std::move(plateau));
   if (!state.has_carafe()) return std::nullopt;
   return state.carafe();
 }
