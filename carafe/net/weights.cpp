@@ -11,6 +11,7 @@
 #include "carafe/base/file.h"
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
+#include "carafe/proto/batch_norm_dialect.h"
 
 namespace carafe {
 namespace {
@@ -143,6 +144,16 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
     Layer<T>* layer = net.FindLayerNamed(from.name());
     if (layer == nullptr) {
       LogInfo("Ignoring source layer {}", from.name());
+      continue;
+    }
+    if (from.type() == "BatchNorm" && layer->blobs().size() == 5) {
+      LayerParameter ordered = from;
+      if (ReorderBatchNormBlobs(&ordered)) {
+        LogInfo(
+            "layer {}: read statistics, scale and bias in the order of the fork that wrote them",
+            from.name());
+      }
+      CopyLayer(stream, ordered, file, *layer);
       continue;
     }
     CopyLayer(stream, from, file, *layer);
