@@ -14,6 +14,7 @@
 #   ranks       training under mpirun, Open MPI and MPICH
 #   asan      unit and golden with address and undefined-behaviour sanitizers
 #   tsan      comm, exchange and data with the thread sanitizer
+#   fuzz      every fuzzer for 20 s, after the inputs that once broke something
 #   cuda      compiles and links for CUDA, runs that build on the CPU; only where nvcc is there
 #
 #   --no-install   install no packages; say what is missing and go on
@@ -25,7 +26,7 @@ source scripts/steps.sh
 source scripts/packages.sh
 source scripts/build.sh
 
-order=(format arrows scripts unit golden cli ranks asan tsan cuda)
+order=(format arrows scripts unit golden cli ranks asan tsan fuzz cuda)
 logs=build/test-logs
 declare -A wanted=()
 install=()
@@ -35,7 +36,7 @@ for argument in "$@"; do
   -h | --help) sed -n '/^# usage/,/^set /{/^#/s/^# \{0,1\}//p}' test.sh && exit 0 ;;
   all) for stage in "${order[@]}"; do wanted[$stage]=1; done ;;
   release) wanted[unit]=1 wanted[golden]=1 wanted[cli]=1 wanted[ranks]=1 ;;
-  format | arrows | scripts | unit | golden | cli | ranks | asan | tsan | cuda) wanted[$argument]=1 ;;
+  format | arrows | scripts | unit | golden | cli | ranks | asan | tsan | fuzz | cuda) wanted[$argument]=1 ;;
   *) complain "there is no stage \"$argument\"" 'see ./test.sh --help' && exit 2 ;;
   esac
 done
@@ -178,6 +179,11 @@ stage_tsan() {
     TSAN_OPTIONS=ignore_noninstrumented_modules=1
 }
 
+stage_fuzz() {
+  build_tests fuzz fuzzers || return
+  run_test 'fuzz run.sh' fuzz '' tests/fuzz/run.sh "$(build_folder fuzz)" 20
+}
+
 stage_cuda() {
   if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
     echo '  not run: there is no nvcc'
@@ -200,7 +206,8 @@ run_stage() {
 }
 
 groups=(tests)
-! is_wanted unit golden cli ranks asan tsan cuda || groups=(build openmpi mpich tests data)
+! is_wanted unit golden cli ranks asan tsan fuzz cuda || groups=(build openmpi mpich tests data)
+! is_wanted fuzz || groups+=(fuzz)
 if ! ensure_packages "${install[@]}" "${groups[@]}"; then
   echo '0 passed, 1 failed'
   exit 1
@@ -213,7 +220,7 @@ for stage in format arrows scripts; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
 ! is_wanted unit golden cli ranks || run_stage build build_release
-for stage in unit golden cli ranks asan tsan cuda; do
+for stage in unit golden cli ranks asan tsan fuzz cuda; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
 

@@ -15,7 +15,12 @@ endif()
 
 # g++ 12 reports the standard library's own strings and moves, falsely, where -O1 or a sanitizer leaves half of them
 # inlined: off in tests and sanitizer builds, on in the release of the library.
-set(CARAFE_FALSE_WARNINGS -Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+set(CARAFE_FALSE_WARNINGS "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(CARAFE_FALSE_WARNINGS -Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+else()  # clang sees what libstdc++'s stable_sort calls
+  set(CARAFE_FALSE_WARNINGS -Wno-deprecated-declarations)
+endif()
 
 if(CARAFE_SANITIZE)
   target_compile_options(carafe_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${CARAFE_FALSE_WARNINGS}>")

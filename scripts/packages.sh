@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Carafe needs, and why; installs those that are missing.
-#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests data docs tidy;
-#                                                   default: all but docs and tidy
+#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests fuzz data docs tidy;
+#                                                   default: all but fuzz, docs and tidy
 #   scripts/packages.sh --list                      prints every package with its reason
 # --no-install only says what is missing. Sourced, it gives the function ensure_packages with the same arguments.
 
@@ -31,6 +31,9 @@ tests|libgtest-dev|unit tests
 tests|libgmock-dev|matchers of the unit tests
 tests|clang-format-14|checks the format, with the version that wrote it
 tests|python3|checks include arrows, counts results
+fuzz|clang-19|compiles the fuzzers
+fuzz|libclang-rt-19-dev|libFuzzer and the sanitizers of that compiler
+fuzz|libomp-19-dev|OpenMP of that compiler
 data|dataset-fashion-mnist|real pictures for examples/fashion_mnist
 docs|graphviz|draws the picture of docs/architecture.md again
 tidy|clang-tidy-19|scripts/tidy.sh (14 does not know std::source_location)

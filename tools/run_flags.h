@@ -5,7 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "carafe/base/error.h"
+
 namespace carafe {
+
+// "a,b" -> a, b; empty parts are left out.
+inline std::vector<std::string> SplitList(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    if (comma > begin) parts.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
+inline void CheckPhase(const std::string& phase) {
+  if (phase == "TRAIN" || phase == "TEST") return;
+  throw ConfigError("--phase is \"" + phase + "\"", "use TRAIN or TEST");
+}
 
 struct RunFlags {
   std::string gpu;
@@ -13,15 +31,7 @@ struct RunFlags {
   int level = 0;
   std::string stage;
 
-  std::vector<std::string> Stages() const {
-    std::vector<std::string> stages;
-    for (size_t begin = 0; begin < stage.size();) {
-      const size_t comma = std::min(stage.find(',', begin), stage.size());
-      if (comma > begin) stages.push_back(stage.substr(begin, comma - begin));
-      begin = comma + 1;
-    }
-    return stages;
-  }
+  std::vector<std::string> Stages() const { return SplitList(stage); }
   void Declare(CLI::App& app) {
     app.add_option("--gpu", gpu, "GPUs to use: numbers with commas, all, or auto (by local rank)");
     app.add_option("--threads", threads,

@@ -18,9 +18,7 @@ struct TimeFlags {
 };
 
 int Time(const TimeFlags& flags) {
-  if (flags.phase != "TRAIN" && flags.phase != "TEST") {
-    throw ConfigError(fmt::format("--phase is \"{}\"", flags.phase), "use TRAIN or TEST");
-  }
+  CheckPhase(flags.phase);
   if (flags.iterations <= 0) {
     throw ConfigError(fmt::format("--iterations is {}", flags.iterations), "give at least 1");
   }

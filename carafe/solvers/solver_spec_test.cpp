@@ -32,7 +32,8 @@ struct ErrorCase {
 };
 const ErrorCase kErrors[] = {
     {"UnknownType", "type: \"Adamm\"",
-     "s.prototxt:2:1: error: unknown solver type \"Adamm\"\n  fix: did you mean \"Adam\" or \"AdamW\"?"},
+     "s.prototxt:2:1: error: unknown solver type \"Adamm\"\n  fix: did you mean \"Adam\" or "
+     "\"AdamW\"?"},
     {"BothTypes", "type: \"SGD\" solver_type: ADAM",
      "s.prototxt:2:13: error: both `type` and the old `solver_type` are given\n"
      "  fix: remove solver_type"},
@@ -173,6 +174,26 @@ TEST(SolverSpec, UpgradesAnInlineNet) {
   const SolverSpec spec = ParseSolverSpec(
       "net_param { layer { type: \"BatchNorm\" param { } param { } param { } } }", "s.prototxt");
   EXPECT_EQ(TrainNetOf(spec).spec.param.layer(0).param(2).lr_mult(), 0);
+}
+
+// The form of Caffe's own examples/mnist/lenet_consolidated_solver.prototxt.
+TEST(SolverSpec, UpgradesOldLayersOfInlineNets) {
+  const SolverSpec spec = ParseSolverSpec(
+      "solver_type: NESTEROV\ntrain_net_param { layers { name: \"d\" type: DATA data_param { "
+      "scale: "
+      "2 } } }\ntest_net_param {\n  input: \"x\" input_dim: 1 input_dim: 1 input_dim: 1 input_dim: "
+      "1"
+      "\n  layers { name: \"r\" type: RELU }\n}\ntest_iter: 1 test_interval: 1",
+      "s.prototxt");
+  EXPECT_EQ(spec.param.type(), "Nesterov");
+  EXPECT_EQ(TrainNetOf(spec).spec.param.ShortDebugString(),
+            "layer { name: \"d\" type: \"Data\" transform_param { scale: 2 } data_param { } }");
+  const std::vector<SolverNet> tests = TestNetsOf(spec);
+  ASSERT_EQ(tests.size(), 1);
+  const std::vector<LayerText> layers = tests[0].spec.Layers();
+  ASSERT_EQ(layers.size(), 2);
+  EXPECT_EQ(layers[0].place.Find("top").ToString(), "s.prototxt:4:3");
+  EXPECT_EQ(layers[1].place.Find("type").ToString(), "s.prototxt:5:22");
 }
 
 TEST(SolverSpec, PointsIntoAnInlineNet) {

@@ -8,12 +8,14 @@
 #include "carafe/base/file.h"
 #include "carafe/net/net.h"
 #include "carafe/solvers/learning_rate.h"
+#include "carafe/solvers/snapshot_size.h"
 #include "carafe/solvers/solver_spec.h"
+#include "carafe/train/data_stand_in.h"
 
 namespace carafe {
 namespace {
 
-std::string Describe(const char* what, const Net<float>& net) {
+std::string Describe(const std::string& what, const Net<float>& net) {
   int64_t params = 0, activations = 0;
   for (const Param<float>& param : net.params()) params += param.blob->count();
   for (const auto& blob : net.blobs()) activations += blob->count();
@@ -24,6 +26,17 @@ std::string Describe(const char* what, const Net<float>& net) {
   return fmt::format("{}: {} layers, {} parameters, {:.1f} MB of blobs; outputs:{}", what,
                      net.layers().size(), params, static_cast<double>(activations) * 4 / 1e6,
                      outputs.empty() ? " none" : outputs);
+}
+
+// Builds the net, with stand-ins for data that are not there, and tells what it is.
+void Judge(const std::string& what, const NetSpec& spec, const NetState& state,
+           const std::vector<int64_t>& data_shape, CheckReport* report,
+           const SolverSpec* trained_by = nullptr) {
+  std::vector<std::string> notes;
+  const Net<float> net(WithStandInsForMissingData(spec, state, data_shape, &notes), state);
+  if (trained_by != nullptr) CheckSnapshotSize(*trained_by, net);
+  report->lines.push_back(Describe(what, net));
+  for (const std::string& note : notes) report->lines.push_back("  without data: " + note);
 }
 
 NetState StateOf(Phase phase, const NetSpec& spec) {
@@ -64,7 +77,7 @@ bool LooksLikeNet(const std::string& text) {
   return false;
 }
 
-CheckReport CheckFile(const std::string& path) {
+CheckReport CheckFile(const std::string& path, const std::vector<int64_t>& data_shape) {
   CheckReport report;
   const std::string text = ReadFile(path);
   if (LooksLikeNet(text)) {
@@ -73,7 +86,7 @@ CheckReport CheckFile(const std::string& path) {
     for (const Phase phase : {TRAIN, TEST}) {
       const NetState state = StateOf(phase, spec);
       if (FilterLayers(spec.Layers(), state).empty() && spec.param.layer_size() > 0) continue;
-      report.lines.push_back(Describe(phase == TRAIN ? "TRAIN" : "TEST", Net<float>(spec, state)));
+      Judge(phase == TRAIN ? "TRAIN" : "TEST", spec, state, data_shape, &report);
     }
     return report;
   }
@@ -81,11 +94,10 @@ CheckReport CheckFile(const std::string& path) {
   const SolverSpec spec = ParseSolverSpec(text, path);
   LearningRate(spec.param, spec.place);
   const SolverNet train = TrainNetOf(spec);
-  report.lines.push_back(Describe("train net", Net<float>(train.spec, train.state)));
+  Judge("train net", train.spec, train.state, data_shape, &report, &spec);
   int number = 0;
   for (const SolverNet& test : TestNetsOf(spec)) {
-    report.lines.push_back(
-        Describe(fmt::format("test net #{}", number++).c_str(), Net<float>(test.spec, test.state)));
+    Judge(fmt::format("test net #{}", number++), test.spec, test.state, data_shape, &report);
   }
   report.lines.push_back(fmt::format("{} solver, lr_policy {}, {} iterations", spec.param.type(),
                                      spec.param.lr_policy(), spec.param.max_iter()));

@@ -1,8 +1,9 @@
 // metrics.csv: every number that the log shows, one per row, for plots and scripts.
 //   iteration,seconds,phase,net,name,value
 // seconds count from the start of the run (a resumed run goes on from 0); phase is train or test;
-// net is the number of the test net, 0 in training; name is loss, lr, images_per_second, or an
-// output blob ("accuracy", "prob[3]" for its elements).
+// net is the number of the test net, 0 in training; name is loss, lr, images_per_second, data_wait
+// (the share of time since the last display that rank 0 waited for data, 0 to 1), or an output blob
+// ("accuracy", "prob[3]" for its elements).
 #pragma once
 
 #include <cstdint>

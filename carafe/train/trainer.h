@@ -10,6 +10,7 @@
 
 #include "carafe/comm/group.h"
 #include "carafe/solvers/solver.h"
+#include "carafe/train/data_wait.h"
 #include "carafe/train/metrics.h"
 #include "carafe/train/progress.h"
 #include "carafe/train/signals.h"
@@ -79,6 +80,7 @@ class Trainer {
   const TrainOptions options_;
   Group& group_;
   Stream& stream_;
+  DataWait data_wait_;  // told by the solver's nets
   std::unique_ptr<Solver<T>> solver_;
   std::unique_ptr<SignalWatch> signals_;
   std::unique_ptr<Metrics> metrics_;
@@ -91,6 +93,7 @@ class Trainer {
   int64_t rows_ = 0;  // of one pass of all workers
   Timer since_display_, since_start_;
   int64_t displayed_at_ = 0;
+  double data_wait_shown_ = 0;  // seconds waited until the last display
   std::string files_stem_;
 };
 

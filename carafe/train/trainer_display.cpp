@@ -40,6 +40,8 @@ void Trainer<T>::Display(int64_t iteration, const StepVotes&) {
     if (iterations > 0) {
       metrics_->Add(iteration, "train", 0, "images_per_second",
                     per_second * static_cast<double>(rows_ * solver_->param().iter_size()));
+      metrics_->Add(iteration, "train", 0, "data_wait",
+                    (data_wait_.seconds() - data_wait_shown_) / seconds);
     }
   }
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -54,6 +56,7 @@ void Trainer<T>::Display(int64_t iteration, const StepVotes&) {
   if (metrics_) metrics_->Flush();
   since_display_.Reset();
   displayed_at_ = iteration;
+  data_wait_shown_ = data_wait_.seconds();
 }
 
 template <typename T>
@@ -70,6 +73,7 @@ ProgressState Trainer<T>::ProgressNow() const {
     state.images_per_second =
         static_cast<double>((state.done - state.start) * rows_ * solver_->param().iter_size()) /
         seconds;
+    state.data_wait = data_wait_.seconds() / seconds;
     state.comm_wait = solver_->exchange()->stats().wait_seconds / seconds;
   }
   return state;

@@ -78,6 +78,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
 template <typename T>
 void Trainer<T>::Build(const SolverSpec& spec) {
   SolverOptions solver_options;
+  solver_options.trace = &data_wait_;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
   solver_options.replica = {

@@ -14,7 +14,8 @@ class Help(CarafeTest):
         self.assertIn("train", result.stdout)
 
     def test_every_command_has_help(self):
-        for command in ("train", "test", "time", "device_query", "check", "digits", "layers"):
+        for command in ("train", "test", "time", "device_query", "check", "digits", "layers", "summary",
+                        "extract_features", "convert_text_data"):
             self.assertIn("examples:", self.carafe(command, "--help").stdout)
 
     def test_unknown_command(self):

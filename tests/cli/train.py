@@ -48,6 +48,9 @@ class Train(CarafeTest):
         tests = [r for r in rows if r["phase"] == "test" and r["name"] == "accuracy"]
         self.assertEqual([r["iteration"] for r in tests], ["0"])
         self.assertEqual({r["iteration"] for r in rows if r["name"] == "lr"}, {"0", "20"})
+        waits = [float(r["value"]) for r in rows if r["name"] == "data_wait"]
+        self.assertEqual(len(waits), 1)
+        self.assertTrue(0 <= waits[0] <= 1, waits)
 
     def test_both_spellings_of_flags_and_the_old_name(self):
         self.write_solver(max_iter=2)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The nightly runs: training to the end on real data, minutes each, compared with recorded results (results.md).
 #
-# usage: tests/convergence/run.sh [mnist] [fashion_mnist]
+# usage: tests/convergence/run.sh [mnist] [fashion_mnist] [lstm]
 #
 # Needs the release build; mnist needs $CARAFE_DATA/mnist (default data/mnist), fashion_mnist Debian's package
-# dataset-fashion-mnist. A set that is not there is skipped, and said so. Ends with `N passed, N failed[, N skipped]`.
+# dataset-fashion-mnist, lstm nothing. A set that is not there is skipped, and said so. Ends with `N passed, N failed[, N skipped]`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -30,11 +30,28 @@ converge() {
   fi
 }
 
-[ $# != 0 ] || set -- mnist fashion_mnist
+# The test loss of the LSTM must end below half of its text's bigram entropy (both in nats a character).
+learn_text() {
+  local run=runs/convergence/lstm entropy loss
+  mkdir -p "$run"
+  entropy=$(examples/lstm/create_text.sh | awk '/^bigram entropy/ { print $6 }')
+  build/tools/carafe train --solver=examples/lstm/lstm_solver.prototxt --run_dir="$run" --quiet
+  loss=$(awk -F, '$3 == "test" && $5 == "loss" { value = $6 } END { print value }' "$run/metrics.csv")
+  if awk -v l="$loss" -v e="$entropy" 'BEGIN { exit !(e > 0 && l > 0 && l < e / 2) }'; then
+    echo "ok    lstm: test loss $loss, bigram entropy $entropy"
+    passed=$((passed + 1))
+  else
+    echo "FAIL  lstm: test loss $loss, expected less than half of the bigram entropy $entropy"
+    failed=$((failed + 1))
+  fi
+}
+
+[ $# != 0 ] || set -- mnist fashion_mnist lstm
 for name in "$@"; do
   case $name in
   mnist) converge mnist 0.988 0.993 ;;
   fashion_mnist) converge fashion_mnist 0.88 0.93 ;;
+  lstm) learn_text ;;
   *) echo "there is no run \"$name\"" >&2 && exit 2 ;;
   esac
 done

@@ -100,15 +100,8 @@ struct Flags {
 };
 
 struct Tally {
-  int passed = 0, failed = 0, missing = 0, deviating = 0;
+  int passed = 0, failed = 0, missing = 0;
 };
-
-// Cases in which the library differs from the original on purpose, with the reason: an optional
-// deviations.json beside the index.
-Json ReadDeviations(const fs::path& folder) {
-  std::ifstream file(folder / "deviations.json");
-  return file ? Json::parse(file) : Json::object();
-}
 
 int Run(Flags flags) {
   flags.options.tools = fs::absolute(flags.options.tools).string();
@@ -123,7 +116,6 @@ int Run(Flags flags) {
     for (const Case& c : cases) fmt::print("{}/{}\n", c.kind(), c.name());
     return 0;
   }
-  const Json deviations = ReadDeviations(flags.folder);
   AddStandIns();
   SetLogToStderr(flags.verbose);
   const WorkingCopy copy(flags.folder);
@@ -133,15 +125,6 @@ int Run(Flags flags) {
   for (const Case& c : cases) {
     Outcome outcome = RunOne(c);
     int Tally::*counter = &Tally::passed;
-    const bool deviates = deviations.contains(c.name()) && outcome.missing.empty();
-    if (deviates && outcome.failures.empty()) {
-      outcome.failures = {"agrees with the original, but deviations.json says that it does not"};
-    } else if (deviates) {
-      counter = &Tally::deviating;
-      fmt::print("deviates on purpose: {} {}: {}\n", c.kind(), c.name(),
-                 deviations[c.name()].get<std::string>());
-      outcome.failures.clear();
-    }
     if (!outcome.failures.empty()) {
       counter = &Tally::failed;
       PrintFailure(c, outcome.failures);
@@ -160,7 +143,6 @@ int Run(Flags flags) {
     fmt::print("{}: {} passed, {} failed, {} missing\n", kind, tally.passed, tally.failed,
                tally.missing);
   }
-  if (all.deviating > 0) fmt::print("deviating on purpose: {}\n", all.deviating);
   fmt::print("{} passed, {} failed{}\n", all.passed, all.failed,
              all.missing > 0 ? fmt::format(", {} missing", all.missing) : "");
   return all.failed > 0 ? 1 : 0;
