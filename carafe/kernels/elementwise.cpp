@@ -73,6 +73,12 @@ struct Power {
   }
 };
 template <typename T>
+struct Relu6 {
+  FunctionOf<T> f;
+  CARAFE_HD T Value(T x) const { return x > 0 ? (x < f.a ? x : f.a) : T(0); }
+  CARAFE_HD T Slope(T, T y) const { return y > 0 && y < f.a ? T(1) : T(0); }
+};
+template <typename T>
 struct Sigmoid {
   FunctionOf<T> f;
   CARAFE_HD T Value(T x) const { return Logistic(x); }
@@ -130,6 +136,8 @@ void Dispatch(const FunctionOf<T>& f, const Run& run) {
       return run(Logarithm<T>{f});
     case Function::kPower:
       return run(Power<T>{f});
+    case Function::kRelu6:
+      return run(Relu6<T>{f});
     case Function::kSigmoid:
       return run(Sigmoid<T>{f});
     case Function::kSwish:
@@ -165,6 +173,7 @@ template <typename T>
 bool DerivativeReadsInput(const FunctionOf<T>& f) {
   switch (f.function) {
     case Function::kExp:
+    case Function::kRelu6:
     case Function::kSigmoid:
     case Function::kTanh:
     case Function::kThreshold:

@@ -15,6 +15,7 @@ enum class Function {
   kExp,        // a e^(b x)
   kLog,        // a log(b x + c)
   kPower,      // (b x + c)^a
+  kRelu6,      // max(0, min(x, a))
   kSigmoid,    // 1 / (1 + e^-x)
   kSwish,      // x / (1 + e^-(a x))
   kTanh,       // tanh x

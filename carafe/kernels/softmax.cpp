@@ -114,6 +114,49 @@ struct SoftmaxLossBackwardOp {
   }
 };
 
+// What the target gives to class c.
+template <typename T>
+CARAFE_HD inline T SmoothedTarget(int64_t c, int64_t label, T smoothing, int64_t classes) {
+  return smoothing / static_cast<T>(classes) + (c == label ? 1 - smoothing : T(0));
+}
+
+template <typename T>
+struct SmoothedLogLossOp {
+  ClassAxis axis;
+  IgnoredLabel ignore;
+  const T *probabilities, *labels;
+  T smoothing, floor;
+  T* losses;
+  CARAFE_HD void operator()(int64_t item) const {
+    const int64_t label = static_cast<int64_t>(labels[item]), first = axis.first_of(item);
+    T loss = 0;
+    for (int64_t c = 0; c < axis.classes && !ignore.Matches(label); ++c) {
+      const T p = probabilities[first + c * axis.inner];
+      loss -= SmoothedTarget(c, label, smoothing, axis.classes) * std::log(p < floor ? floor : p);
+    }
+    losses[item] = loss;
+  }
+};
+
+template <typename T>
+struct SmoothedLossBackwardOp {
+  ClassAxis axis;
+  IgnoredLabel ignore;
+  const T *probabilities, *labels, *weight;
+  T smoothing, normalizer;
+  T* dx;
+  CARAFE_HD void operator()(int64_t item) const {
+    const int64_t first = axis.first_of(item), step = axis.inner;
+    const int64_t label = static_cast<int64_t>(labels[item]);
+    const T scale = ignore.Matches(label) ? T(0) : weight[0] / normalizer;
+    for (int64_t c = 0; c < axis.classes; ++c) {
+      const int64_t i = first + c * step;
+      const T target = SmoothedTarget(c, label, smoothing, axis.classes);
+      dx[i] = scale == 0 ? T(0) : (probabilities[i] - target) * scale;
+    }
+  }
+};
+
 template <typename T>
 struct LabelHitsOp {
   ClassAxis axis;
@@ -186,6 +229,22 @@ void SoftmaxLossBackward(Stream& stream, ClassAxis axis, const T* probabilities,
               axis.classes);
 }
 template <typename T>
+void SmoothedLogLoss(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
+                     const int* ignore, T smoothing, T floor, T* losses) {
+  ParallelFor(stream, axis.items(),
+              SmoothedLogLossOp<T>{axis, IgnoredLabel(ignore), probabilities, labels, smoothing,
+                                   floor, losses},
+              8 * axis.classes);
+}
+template <typename T>
+void SmoothedLossBackward(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
+                          const int* ignore, T smoothing, const T* weight, T normalizer, T* dx) {
+  ParallelFor(stream, axis.items(),
+              SmoothedLossBackwardOp<T>{axis, IgnoredLabel(ignore), probabilities, labels, weight,
+                                        smoothing, normalizer, dx},
+              axis.classes);
+}
+template <typename T>
 void LabelHits(Stream& stream, ClassAxis axis, const T* scores, const T* labels, const int* ignore,
                int64_t top_k, T* hits) {
   ParallelFor(stream, axis.items(),
@@ -193,13 +252,16 @@ void LabelHits(Stream& stream, ClassAxis axis, const T* scores, const T* labels,
               axis.classes);
 }
 
-#define CARAFE_INSTANTIATE(T)                                                               \
-  template void SoftmaxForward<T>(Stream&, ClassAxis, const T*, T*);                        \
-  template void SoftmaxBackward<T>(Stream&, ClassAxis, const T*, const T*, T*);             \
-  template LabelCount CountLabels<T>(Stream&, ClassAxis, const T*, const int*);             \
-  template void LabelLogLoss<T>(Stream&, ClassAxis, const T*, const T*, const int*, T, T*); \
-  template void SoftmaxLossBackward<T>(Stream&, ClassAxis, const T*, const T*, const int*,  \
-                                       const T*, T, T*);                                    \
+#define CARAFE_INSTANTIATE(T)                                                                     \
+  template void SoftmaxForward<T>(Stream&, ClassAxis, const T*, T*);                              \
+  template void SoftmaxBackward<T>(Stream&, ClassAxis, const T*, const T*, T*);                   \
+  template LabelCount CountLabels<T>(Stream&, ClassAxis, const T*, const int*);                   \
+  template void LabelLogLoss<T>(Stream&, ClassAxis, const T*, const T*, const int*, T, T*);       \
+  template void SoftmaxLossBackward<T>(Stream&, ClassAxis, const T*, const T*, const int*,        \
+                                       const T*, T, T*);                                          \
+  template void SmoothedLogLoss<T>(Stream&, ClassAxis, const T*, const T*, const int*, T, T, T*); \
+  template void SmoothedLossBackward<T>(Stream&, ClassAxis, const T*, const T*, const int*, T,    \
+                                        const T*, T, T*);                                         \
   template void LabelHits<T>(Stream&, ClassAxis, const T*, const T*, const int*, int64_t, T*);
 CARAFE_INSTANTIATE(float)
 CARAFE_INSTANTIATE(double)

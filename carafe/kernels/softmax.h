@@ -35,6 +35,15 @@ template <typename T>
 void SoftmaxLossBackward(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
                          const int* ignore, const T* weight, T normalizer, T* dx);
 
+// The same against a target that gives every class smoothing / classes and the label the rest:
+// losses[item] = -sum over c of target_c log(max(p_c, floor)); dx = (p - target) * ..
+template <typename T>
+void SmoothedLogLoss(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
+                     const int* ignore, T smoothing, T floor, T* losses);
+template <typename T>
+void SmoothedLossBackward(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
+                          const int* ignore, T smoothing, const T* weight, T normalizer, T* dx);
+
 // hits[item] = 1 if fewer than top_k other classes score at least as high as the label, 0 if not,
 // -1 where ignored.
 template <typename T>

@@ -3,11 +3,16 @@
 //   blob 2: f = lambda f + 1;  blob 0: lambda b0 + mean;  blob 1: lambda b1 + variance m / (m - 1)
 // with m elements per channel. Global statistics are b0 / f and b1 / f (0 while f is 0). In TEST
 // they are used unless use_global_stats says otherwise. May run in place.
+// With scale_filler, bias_filler or scale_bias (Caffe-MPI, caffe-parallel) two learned blobs
+// follow, and y = scale_c * (x - mean) / sqrt(variance + eps) + bias_c.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/proto/batch_norm_dialect.h"
 
 namespace carafe {
 namespace {
@@ -16,9 +21,10 @@ template <typename T>
 class BatchNorm final : public Layer<T> {
  public:
   explicit BatchNorm(const LayerSpec& spec)
-      : Layer<T>(spec), param_(spec.param().batch_norm_param()) {
+      : Layer<T>(spec), param_(spec.param().batch_norm_param()), scales_(ScalesAndShifts(param_)) {
     global_ = param_.has_use_global_stats() ? param_.use_global_stats() : spec.phase() == TEST;
-    for (int i = 0; i < spec.param().param_size(); ++i) {
+    const int statistics = scales_ ? kScale : spec.param().param_size();
+    for (int i = 0; i < std::min(statistics, spec.param().param_size()); ++i) {
       spec.Check(spec.param().param(i).lr_mult() == 0, fmt::format("param[{}].lr_mult", i),
                  "the running statistics of BatchNorm cannot be learned",
                  "set lr_mult: 0, or leave param away");
@@ -35,9 +41,15 @@ class BatchNorm final : public Layer<T> {
   }
   std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override {
     const Shape channels{bottom[0][1]};
-    return {{.shape = channels, .learned = false},
-            {.shape = channels, .learned = false},
-            {.shape = {1}, .learned = false}};
+    std::vector<ParamDef> params = {{.shape = channels, .learned = false},
+                                    {.shape = channels, .learned = false},
+                                    {.shape = {1}, .learned = false}};
+    if (!scales_) return params;
+    FillerParameter scale = param_.scale_filler();
+    if (!param_.has_scale_filler()) scale.set_value(1);
+    params.push_back({.shape = channels, .filler = scale});
+    params.push_back({.shape = channels, .filler = param_.bias_filler()});
+    return params;
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
@@ -56,18 +68,33 @@ class BatchNorm final : public Layer<T> {
                      factor_.mutable_data(stream));
     T* y = top[0]->mutable_data(stream);
     NormalizeChannels<T>(stream, axis, mean, factor_.data(stream), x, y);
-    if (!global_) {  // a layer above may change y in place before Backward needs it
+    if (!global_ || scales_) {  // a layer above may change y in place before Backward needs it
       normalized_.Reshape(top[0]->shape());
       stream.Copy(normalized_.mutable_data(stream), y, static_cast<size_t>(top[0]->count()));
     }
+    if (!scales_) return;
+    ScaleChannels<T>(stream, axis, this->blob(kScale).data(stream), y, y);
+    AddToChannels(stream, axis.outer, axis.channels, axis.inner, this->blob(kBias).data(stream), y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
-    if (!propagate_down[0]) return;
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
     const T* dy = top[0]->diff(stream);
+    if (scales_ && this->param_propagate_down(kScale)) {  // before dx, which may be dy
+      AddChannelProducts(stream, axis, dy, normalized_.data(stream),
+                         this->blob(kScale).mutable_diff(stream));
+    }
+    if (scales_ && this->param_propagate_down(kBias)) {
+      AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
+                     this->blob(kBias).mutable_diff(stream));
+    }
+    if (!propagate_down[0]) return;
     T* dx = bottom[0]->mutable_diff(stream);
+    if (scales_) {
+      ScaleChannels(stream, axis, this->blob(kScale).data(stream), dy, dx);
+      dy = dx;
+    }
     if (global_) {
       ScaleChannels(stream, axis, factor_.data(stream), dy, dx);
     } else {
@@ -76,7 +103,7 @@ class BatchNorm final : public Layer<T> {
   }
 
  private:
-  enum { kMean, kVariance, kFactor };
+  enum { kMean, kVariance, kFactor, kScale, kBias };
   static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
   void LoadGlobalStatistics(Stream& stream, int64_t channels) {
     const T factor = this->blob(kFactor).DataToHost(stream)[0];
@@ -98,6 +125,7 @@ class BatchNorm final : public Layer<T> {
   }
 
   const BatchNormParameter param_;
+  const bool scales_;  // and shifts
   bool global_;
   Blob<T> mean_, variance_, factor_;  // of the last Forward
   Blob<T> normalized_;                // its output
@@ -107,7 +135,8 @@ const RegisterLayer<BatchNorm> kRegistered{
     {.type = "BatchNorm",
      .bottoms = {1, 1},
      .tops = {1, 1},
-     .summary = "Mean 0 and deviation 1 per channel, by the batch or by running statistics.",
+     .summary = "Mean 0 and deviation 1 per channel, by the batch or by running statistics; "
+                "optionally scaled and shifted.",
      .in_place = true}};
 
 }  // namespace

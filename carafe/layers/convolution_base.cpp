@@ -48,12 +48,10 @@ void ConvolutionBase<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top)
   for (size_t i = 0; i < bottom.size(); ++i) {
     const T* x = bottom[i]->data(stream);
     T* y = top[i]->mutable_data(stream);
-    for (int64_t n = 0; n < d.images; ++n) {
-      if (transposed_) {
-        product_.ApplyTransposed(stream, weights, x + n * d.in, y + n * d.out);
-      } else {
-        product_.Apply(stream, weights, x + n * d.in, y + n * d.out);
-      }
+    if (transposed_) {
+      ApplyTransposed(stream, d, weights, x, y);
+    } else {
+      Apply(stream, d, weights, x, y);
     }
     if (param_.bias_term()) {
       AddToChannels(stream, d.images, param_.num_output(), d.out_plane,
@@ -77,21 +75,44 @@ void ConvolutionBase<T>::Backward(RunContext& run, Blobs<T> top,
     if (this->param_propagate_down(kWeight)) {
       const T* x = bottom[i]->data(stream);
       T* dw = this->blob(kWeight).mutable_diff(stream);
-      for (int64_t n = 0; n < d.images; ++n) {
-        const T *windowed = transposed_ ? dy + n * d.out : x + n * d.in,
-                *other = transposed_ ? x + n * d.in : dy + n * d.out;
-        product_.AddWeightGradient(stream, windowed, other, dw);
-      }
+      AddWeightGradient(stream, d, transposed_ ? dy : x, transposed_ ? x : dy, dw);
     }
     if (!propagate_down[i]) continue;
     T* dx = bottom[i]->mutable_diff(stream);
-    for (int64_t n = 0; n < d.images; ++n) {
-      if (transposed_) {
-        product_.Apply(stream, weights, dy + n * d.out, dx + n * d.in);
-      } else {
-        product_.ApplyTransposed(stream, weights, dy + n * d.out, dx + n * d.in);
-      }
+    if (transposed_) {
+      Apply(stream, d, weights, dy, dx);
+    } else {
+      ApplyTransposed(stream, d, weights, dy, dx);
     }
+  }
+}
+
+template <typename T>
+void ConvolutionBase<T>::Apply(Stream& stream, const Dims& d, const T* weights, const T* windowed,
+                               T* other) {
+  if (is_depthwise_) return DepthwiseApply(stream, depthwise_, weights, windowed, other);
+  for (int64_t n = 0; n < d.images; ++n) {
+    product_.Apply(stream, weights, windowed + n * WindowedSize(d), other + n * OtherSize(d));
+  }
+}
+
+template <typename T>
+void ConvolutionBase<T>::ApplyTransposed(Stream& stream, const Dims& d, const T* weights,
+                                         const T* other, T* windowed) {
+  if (is_depthwise_) return DepthwiseApplyTransposed(stream, depthwise_, weights, other, windowed);
+  for (int64_t n = 0; n < d.images; ++n) {
+    product_.ApplyTransposed(stream, weights, other + n * OtherSize(d),
+                             windowed + n * WindowedSize(d));
+  }
+}
+
+template <typename T>
+void ConvolutionBase<T>::AddWeightGradient(Stream& stream, const Dims& d, const T* windowed,
+                                           const T* other, T* dw) {
+  if (is_depthwise_) return DepthwiseAddWeightGradient(stream, depthwise_, windowed, other, dw);
+  for (int64_t n = 0; n < d.images; ++n) {
+    product_.AddWeightGradient(stream, windowed + n * WindowedSize(d), other + n * OtherSize(d),
+                               dw);
   }
 }
 
@@ -123,12 +144,43 @@ typename ConvolutionBase<T>::Dims ConvolutionBase<T>::Configure(const Shape& x) 
   const Shape y = TopShape(x);
   const auto in = x.dims().subspan(static_cast<size_t>(axis) + 1);
   const auto out = y.dims().subspan(static_cast<size_t>(axis) + 1);
-  if (transposed_) {
-    product_.Configure(MakeGeometry(y[axis], out, in, WindowsOf(x)), x[axis], param_.group());
-  } else {
-    product_.Configure(MakeGeometry(x[axis], in, out, WindowsOf(x)), y[axis], param_.group());
-  }
-  return {x.Count(0, axis), x.Count(axis), y.Count(axis), y.Count(axis + 1)};
+  const ColumnGeometry windows = transposed_ ? MakeGeometry(y[axis], out, in, WindowsOf(x))
+                                             : MakeGeometry(x[axis], in, out, WindowsOf(x));
+  const int64_t features = transposed_ ? x[axis] : y[axis];
+  const Dims d = {x.Count(0, axis), x.Count(axis), y.Count(axis), y.Count(axis + 1)};
+  is_depthwise_ = ConfigureDepthwise(d, windows, features);
+  if (!is_depthwise_) product_.Configure(windows, features, param_.group());
+  return d;
+}
+
+// Each channel with windows is a group: matrix products would be as low as its few features. One
+// spatial axis counts as images of one row; three and more are left to the products.
+template <typename T>
+bool ConvolutionBase<T>::ConfigureDepthwise(const Dims& d, const ColumnGeometry& windows,
+                                            int64_t features) {
+  constexpr int64_t kMostFeaturesOfAChannel = 8;
+  const bool fits = param_.group() > 1 && windows.channels == param_.group() &&
+                    features <= kMostFeaturesOfAChannel * windows.channels &&
+                    (windows.axes == 1 || windows.axes == 2);
+  if (!fits) return false;
+  const int w = windows.axes - 1;
+  const bool image = windows.axes == 2;
+  depthwise_ = {.images = d.images,
+                .channels = windows.channels,
+                .multiplier = features / windows.channels,
+                .height = image ? windows.in[0] : 1,
+                .width = windows.in[w],
+                .out_height = image ? windows.out[0] : 1,
+                .out_width = windows.out[w],
+                .kernel_h = image ? windows.kernel[0] : 1,
+                .kernel_w = windows.kernel[w],
+                .stride_h = image ? windows.stride[0] : 1,
+                .stride_w = windows.stride[w],
+                .pad_h = image ? windows.pad[0] : 0,
+                .pad_w = windows.pad[w],
+                .dilation_h = image ? windows.dilation[0] : 1,
+                .dilation_w = windows.dilation[w]};
+  return true;
 }
 
 template class ConvolutionBase<float>;

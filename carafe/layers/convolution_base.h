@@ -1,6 +1,7 @@
 // What Convolution and Deconvolution share: they are each other's transposes.
 #pragma once
 
+#include "carafe/kernels/depthwise.h"
 #include "carafe/layers/column_product.h"
 #include "carafe/layers/spatial.h"
 
@@ -29,10 +30,20 @@ class ConvolutionBase : public Layer<T> {
   Windows WindowsOf(const Shape& x) const;
   Shape TopShape(const Shape& x) const;
   Dims Configure(const Shape& x);  // prepares the product for this bottom shape
+  bool ConfigureDepthwise(const Dims& d, const ColumnGeometry& windows, int64_t features);
+  // The three products for all images, by the way that Configure has chosen.
+  void Apply(Stream& stream, const Dims& d, const T* weights, const T* windowed, T* other);
+  void ApplyTransposed(Stream& stream, const Dims& d, const T* weights, const T* other,
+                       T* windowed);
+  void AddWeightGradient(Stream& stream, const Dims& d, const T* windowed, const T* other, T* dw);
+  int64_t WindowedSize(const Dims& d) const { return transposed_ ? d.out : d.in; }
+  int64_t OtherSize(const Dims& d) const { return transposed_ ? d.in : d.out; }
 
   const ConvolutionParameter param_;
   const bool transposed_;
   ColumnProduct<T> product_;  // its windows lie on the bottom, or transposed on the top
+  bool is_depthwise_ = false;
+  DepthwiseGeometry depthwise_ = {};  // instead, where each channel is a group of its own
 };
 
 }  // namespace carafe

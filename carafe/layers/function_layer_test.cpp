@@ -1,5 +1,5 @@
 // All layers that are one function of each element: AbsVal, BNLL, Clip, ELU, Exp, Log, Power,
-// Sigmoid, Swish, TanH, Threshold.
+// ReLU6, Sigmoid, Swish, TanH, Threshold.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +69,7 @@ const Case kCases[] = {
      "type: 'Power' power_param { power: 2 scale: 0 shift: 3 }",
      [](double) { return 9.0; },
      {}},
+    {"Relu6", "type: 'ReLU6'", [](double x) { return std::min(6.0, std::max(0.0, x)); }, {0, 6}},
     {"Sigmoid", "type: 'Sigmoid' sigmoid_param { engine: CUDNN }", Logistic, {}},
     {"Swish", "type: 'Swish'", [](double x) { return x * Logistic(x); }, {}},
     {"SwishWithBeta",
@@ -120,6 +121,15 @@ TEST(Clip, PassesTheGradientAtItsLimits) {
   LayerTester<float> layer("type: 'Clip' clip_param { min: -1 max: 2 }", {4});
   layer.SetBottom({-2, -1, 2, 3}).SetTopDiff({1, 2, 3, 4}).Forward().Backward();
   EXPECT_THAT(layer.bottom_diff(), ::testing::ElementsAre(0, 2, 3, 0));
+}
+
+TEST(Relu6, StopsAtSixAndPassesTheGradientStrictlyBetween) {
+  for (const bool in_place : {false, true}) {
+    LayerTester<float> layer("type: 'ReLU6'", {5}, {.in_place = in_place});
+    layer.SetBottom({-2, 0, 5, 6, 9}).SetTopDiff({1, 2, 3, 4, 5}).Forward();
+    EXPECT_THAT(layer.top_values(), ::testing::ElementsAre(0, 0, 5, 6, 6));
+    EXPECT_THAT(layer.Backward().bottom_diff(), ::testing::ElementsAre(0, 0, 3, 0, 0));
+  }
 }
 
 TEST(AbsVal, HasSlopeZeroAtZero) {

@@ -1,10 +1,15 @@
 // Pools the windows of each plane into one number: MAX, AVE, or STOCHASTIC (drawn in TRAIN in
 // proportion to the values, their expectation in TEST).
 //   bottom (N, C, H, W)  ->  top (N, C, H', W'), H' = ceil((H + 2 pad - kernel) / stride) + 1
+// and likewise (N, C, D, H, W) or any other number of spatial axes, with MAX or AVE, where the file
+// says kernel_shape or global_pooling: Caffe's own kernel_size is for images alone, as there.
 // An optional second top of MAX holds the index of each maximum inside its plane.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "carafe/kernels/pooling.h"
+#include "carafe/kernels/pooling_nd.h"
 #include "carafe/layers/spatial.h"
 
 namespace carafe {
@@ -16,33 +21,46 @@ class Pooling final : public Layer<T> {
   explicit Pooling(const LayerSpec& spec)
       : Layer<T>(spec),
         param_(spec.param().pooling_param()),
-        windows_(PoolingWindows(spec, param_)),
         wants_mask_(spec.param().top_size() > 1) {
+    // What is wrong whatever the bottom is said before one is there.
+    PoolingWindows(spec, param_,
+                   std::max({2, param_.kernel_shape_size(), param_.stride_shape_size(),
+                             param_.pad_shape_size()}));
     spec.Check(!wants_mask_ || param_.pool() == PoolingParameter::MAX, "top[1]",
                "a second top (the positions of the maxima) needs pool: MAX",
                "leave the second top away, or use MAX");
   }
   Shapes InferShapes(const Shapes& bottom) const override {
-    const PoolGeometry g = GeometryOf(bottom[0]);
-    const Shape top = bottom[0].With(2, g.pooled_height).With(3, g.pooled_width);
+    const PoolNdGeometry g = GeometryOf(bottom[0]);
+    Shape top = bottom[0].First(2);
+    for (int a = 0; a < g.axes; ++a) top = top.Append(g.out[a]);
     return Shapes(wants_mask_ ? 2 : 1, top);
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
-    const PoolGeometry g = GeometryOf(bottom[0]->shape());
+    const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
+    const PoolGeometry g = ImageGeometry(nd);
     const T* x = bottom[0]->data(stream);
     T* y = top[0]->mutable_data(stream);
     switch (method()) {
       case Method::kMax: {
         int32_t* mask = Mask(stream, top[0]->shape());
-        MaxPoolForward(stream, g, x, y, mask);
+        if (nd.axes == 2) {
+          MaxPoolForward(stream, g, x, y, mask);
+        } else {
+          MaxPoolNdForward(stream, nd, x, y, mask);
+        }
         if (wants_mask_) {
           MaskToNumbers(stream, top[1]->count(), mask, top[1]->mutable_data(stream));
         }
         break;
       }
       case Method::kAverage:
-        AveragePoolForward(stream, g, x, y);
+        if (nd.axes == 2) {
+          AveragePoolForward(stream, g, x, y);
+        } else {
+          AveragePoolNdForward(stream, nd, x, y);
+        }
         break;
       case Method::kSampled:
         SampledPoolForward(stream, g, DrawKey(run, *this), run.replica.Slot(0), run.replica.count,
@@ -57,16 +75,21 @@ class Pooling final : public Layer<T> {
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
-    const PoolGeometry g = GeometryOf(bottom[0]->shape());
+    const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
+    const PoolGeometry g = ImageGeometry(nd);
     const T* dy = top[0]->diff(stream);
     T* dx = bottom[0]->mutable_diff(stream);
     switch (method()) {
       case Method::kMax:
       case Method::kSampled:
-        MaskedPoolBackward(stream, g, mask_.data(stream), dy, dx);
+        MaskedPoolNdBackward(stream, nd, mask_.data(stream), dy, dx);
         break;
       case Method::kAverage:
-        AveragePoolBackward(stream, g, dy, dx);
+        if (nd.axes == 2) {
+          AveragePoolBackward(stream, g, dy, dx);
+        } else {
+          AveragePoolNdBackward(stream, nd, dy, dx);
+        }
         break;
       case Method::kExpected:
         ExpectedPoolBackward(stream, g, bottom[0]->data(stream), top[0]->data(stream), dy, dx);
@@ -85,38 +108,60 @@ class Pooling final : public Layer<T> {
     mask_.Reshape(shape);
     return mask_.mutable_data(stream);
   }
-  PoolGeometry GeometryOf(const Shape& x) const {
+  PoolNdGeometry GeometryOf(const Shape& x) const {
     const LayerSpec& spec = this->spec();
+    spec.Check(x.rank() >= 3 && x.rank() <= 2 + kMaxPoolAxes, "bottom",
+               fmt::format("Pooling needs a bottom of 3 to {} axes (N, C, ..), this one is {}",
+                           2 + kMaxPoolAxes, x.ToString()),
+               "reshape the bottom");
+    const int axes = x.rank() - 2;
+    spec.Check(axes == 2 || param_.kernel_shape_size() > 0 || param_.global_pooling(), "bottom",
+               fmt::format("Pooling by kernel_size needs a bottom of 4 axes (N, C, H, W), this one "
+                           "is {}",
+                           x.ToString()),
+               "reshape the bottom, or give the window as kernel_shape");
     spec.Check(
-        x.rank() == 4, "bottom",
-        fmt::format("Pooling needs a bottom of 4 axes (N, C, H, W), this one is {}", x.ToString()),
-        "reshape the bottom");
-    spec.Check(x[2] <= INT32_MAX / std::max<int64_t>(x[3], 1), "bottom",
-               fmt::format("the planes of the bottom ({} x {}) have more than 2^31-1 elements",
-                           x[2], x[3]),
-               "use smaller images");
-    Window h = windows_[0], w = windows_[1];
-    if (param_.global_pooling()) {
-      h.kernel = x[2];
-      w.kernel = x[3];
-    }
+        x.Count(2) <= INT32_MAX, "bottom",
+        fmt::format("the planes of the bottom ({}) have more than 2^31-1 elements", x.ToString()),
+        "use smaller images");
+    spec.Check(axes == 2 || param_.pool() != PoolingParameter::STOCHASTIC, "pooling_param.pool",
+               fmt::format("STOCHASTIC pooling needs a bottom of 4 axes (N, C, H, W), this one is "
+                           "{}",
+                           x.ToString()),
+               "use MAX or AVE");
+    Windows windows = PoolingWindows(spec, param_, axes);
     const bool up = param_.round_mode() == PoolingParameter::CEIL;
-    const bool clip = h.pad > 0 || w.pad > 0;
-    return {.planes = x[0] * x[1],
-            .height = x[2],
-            .width = x[3],
-            .pooled_height = PooledSize(spec, h, x[2], up, clip, 2),
-            .pooled_width = PooledSize(spec, w, x[3], up, clip, 3),
-            .kernel_h = h.kernel,
-            .kernel_w = w.kernel,
-            .stride_h = h.stride,
-            .stride_w = w.stride,
-            .pad_h = h.pad,
-            .pad_w = w.pad};
+    const bool clip = std::ranges::any_of(windows, [](const Window& w) { return w.pad > 0; });
+    PoolNdGeometry g;
+    g.axes = axes;
+    g.planes = x[0] * x[1];
+    for (int a = 0; a < axes; ++a) {
+      Window& window = windows[static_cast<size_t>(a)];
+      if (param_.global_pooling()) window.kernel = x[a + 2];
+      g.in[a] = x[a + 2];
+      g.out[a] = PooledSize(spec, window, x[a + 2], up, clip, a + 2);
+      g.kernel[a] = window.kernel;
+      g.stride[a] = window.stride;
+      g.pad[a] = window.pad;
+    }
+    return g;
+  }
+  // For the kernels that know images only; of no use with other numbers of axes.
+  static PoolGeometry ImageGeometry(const PoolNdGeometry& g) {
+    return {.planes = g.planes,
+            .height = g.in[0],
+            .width = g.in[1],
+            .pooled_height = g.out[0],
+            .pooled_width = g.out[1],
+            .kernel_h = g.kernel[0],
+            .kernel_w = g.kernel[1],
+            .stride_h = g.stride[0],
+            .stride_w = g.stride[1],
+            .pad_h = g.pad[0],
+            .pad_w = g.pad[1]};
   }
 
   const PoolingParameter param_;
-  const Windows windows_;
   const bool wants_mask_;
   Blob<int32_t> mask_;
 };

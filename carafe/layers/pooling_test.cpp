@@ -43,6 +43,25 @@ const Case kCases[] = {
      {1, 1, 4, 5},
      {1, 1, 3, 3}},
     {"AverageGlobal", "pool: AVE global_pooling: true engine: CUDNN", {1, 2, 3, 2}, {1, 2, 1, 1}},
+    {"MaxByShape", "kernel_shape: [2, 3] stride_shape: [1, 2]", {1, 2, 3, 5}, {1, 2, 2, 2}},
+    {"MaxOfRows", "kernel_shape: 3 stride: 2", {2, 2, 6}, {2, 2, 3}},
+    {"MaxOfVolumesRoundsUp", "kernel_shape: 2 stride: 2", {1, 2, 3, 4, 5}, {1, 2, 2, 2, 3}},
+    {"MaxOfVolumesDropsAWindowInThePadding",
+     "kernel_shape: 2 stride: 2 pad: 1",
+     {1, 1, 3, 3, 4},
+     {1, 1, 2, 2, 3}},
+    {"MaxOfVolumesByShape",
+     "kernel_shape: [1, 2, 2] stride_shape: [1, 2, 2] pad_shape: [0, 1, 0] round_mode: FLOOR",
+     {1, 2, 3, 4, 5},
+     {1, 2, 3, 3, 2}},
+    {"MaxOfVolumesGlobal", "global_pooling: true", {2, 2, 2, 3, 2}, {2, 2, 1, 1, 1}},
+    {"AverageOfRows", "pool: AVE kernel_shape: 3 stride: 2 pad: 1", {2, 2, 6}, {2, 2, 4}},
+    {"AverageOfVolumes",
+     "pool: AVE kernel_shape: 3 stride_shape: 2 pad_shape: 1",
+     {1, 2, 4, 3, 5},
+     {1, 2, 3, 2, 3}},
+    {"AverageOfVolumesGlobal", "pool: AVE global_pooling: true", {1, 2, 2, 3, 2}, {1, 2, 1, 1, 1}},
+    {"AverageOfFourAxes", "pool: AVE kernel_shape: 2", {1, 1, 2, 3, 2, 3}, {1, 1, 1, 2, 1, 2}},
 };
 
 class PoolingTest : public ::testing::TestWithParam<Case> {};
@@ -82,6 +101,40 @@ TEST(Pooling, DividesAveragesByTheWindowInsideThePaddedImage) {
   const float corner = 8.f / 9, edge = 12.f / 9;
   EXPECT_THAT(layer.top_values(),
               ElementsAre(corner, edge, corner, edge, 2, edge, corner, edge, corner));
+}
+
+// A volume of one layer is an image: the general code gives what the code for images gives.
+TEST(Pooling, TreatsAVolumeOfOneLayerAsAnImage) {
+  const std::vector<std::pair<std::string, std::string>> settings = {
+      {"kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0",
+       "kernel_shape: [1, 3, 2] stride_shape: [1, 2, 1] pad_shape: [0, 1, 0]"},
+      {"kernel_size: 3 stride: 2", "kernel_shape: [1, 3, 3] stride_shape: [1, 2, 2]"},
+      {"kernel_size: 3 stride: 2 pad: 2",
+       "kernel_shape: [1, 3, 3] stride_shape: [1, 2, 2] pad_shape: [0, 2, 2]"},
+      {"kernel_size: 1 stride: 3", "kernel_shape: [1, 1, 1] stride_shape: [1, 3, 3]"}};
+  for (const auto& [image, volume] : settings) {
+    for (const std::string pool : {"pool: MAX ", "pool: AVE "}) {
+      const int tops = pool == "pool: MAX " ? 2 : 1;
+      LayerTester<double> a(Text(pool + image), {2, 3, 5, 6}, {.tops = tops});
+      LayerTester<double> b(Text(pool + volume), {2, 3, 1, 5, 6}, {.tops = tops});
+      b.SetBottom(a.bottom_values());
+      for (int t = 0; t < tops; ++t) {
+        EXPECT_EQ(b.Forward().top_values(t), a.Forward().top_values(t)) << pool << image;
+      }
+      std::vector<double> diff(a.top_values().size());
+      for (size_t i = 0; i < diff.size(); ++i) diff[i] = static_cast<double>(i + 1);
+      EXPECT_EQ(b.SetTopDiff(diff).Backward().bottom_diff(),
+                a.SetTopDiff(diff).Backward().bottom_diff());
+    }
+  }
+}
+
+TEST(Pooling, TakesTheFirstOfEqualMaximaOfAVolume) {
+  LayerTester<float> layer(Text("kernel_shape: 2"), {1, 1, 2, 2, 2}, {.tops = 2});
+  layer.SetBottom({1, 2, 3, 5, 5, 4, 5, 0}).SetTopDiff({7}).Forward().Backward();
+  EXPECT_THAT(layer.top_values(0), ElementsAre(5));
+  EXPECT_THAT(layer.top_values(1), ElementsAre(3));
+  EXPECT_THAT(layer.bottom_diff(), ElementsAre(0, 0, 0, 7, 0, 0, 0, 0));
 }
 
 TEST(Pooling, SamplesInProportionToTheValuesInTrain) {
@@ -161,10 +214,39 @@ const BadCase kBadCases[] = {
      "pool: STOCHASTIC kernel_size: 2 pad: 1",
      {1, 1, 3, 3},
      "STOCHASTIC pooling takes no padding"},
-    {"WithThreeAxes",
+    {"WithThreeAxesAndKernelSize",
      "kernel_size: 2",
      {1, 3, 3},
-     "Pooling needs a bottom of 4 axes (N, C, H, W), this one is 1 3 3 (9)"},
+     "Pooling by kernel_size needs a bottom of 4 axes (N, C, H, W), this one is 1 3 3 (9)"},
+    {"WithFiveAxesAndNamedSizes",
+     "kernel_h: 2 kernel_w: 2",
+     {1, 1, 2, 2, 2},
+     "Pooling by kernel_size needs a bottom of 4 axes (N, C, H, W), this one is 1 1 2 2 2 (8)"},
+    {"WithTwoAxes",
+     "kernel_shape: 2",
+     {1, 3},
+     "Pooling needs a bottom of 3 to 10 axes (N, C, ..), this one is 1 3 (3)"},
+    {"WithSamplingOfVolumes",
+     "pool: STOCHASTIC kernel_shape: 2",
+     {1, 1, 2, 2, 2},
+     "STOCHASTIC pooling needs a bottom of 4 axes (N, C, H, W), this one is 1 1 2 2 2 (8)"},
+    {"WithNamedStridesForVolumes",
+     "kernel_shape: 2 stride_h: 2 stride_w: 2",
+     {1, 1, 2, 2, 2},
+     "stride_h and stride_w need two spatial axes, the bottom has 3"},
+    {"WithAShapeOfOtherLength",
+     "kernel_shape: [2, 2, 2]",
+     {1, 1, 3, 3},
+     "kernel_shape is given 3 times, but the bottom has 2 spatial axes"},
+    {"WithShapeAndSize",
+     "kernel_size: 2 kernel_shape: 2",
+     {1, 1, 3, 3},
+     "kernel_shape and kernel_size are both given"},
+    {"WithShapeAndNamedStride",
+     "kernel_size: 2 stride_h: 1 stride_w: 1 stride_shape: 2",
+     {1, 1, 3, 3},
+     "stride_shape and stride_h/stride_w are both given"},
+    {"WithAZeroInAShape", "kernel_shape: [2, 0]", {1, 1, 3, 3}, "the kernel size is 0"},
     {"WithAKernelLargerThanTheInput",
      "kernel_size: 5",
      {1, 1, 6, 3},

@@ -1,7 +1,10 @@
 // The softmax of the scores and the mean negative log of the label's probability:
 //   loss = -1/n sum over items of log(max(p[label], FLT_MIN)),   dx = (p - onehot(label)) / n
+// With loss_param.label_smoothing e the label counts 1 - e and every class e / C in both.
 //   bottoms: scores (.., C, ..) with the classes along `axis`, one label per item;
 //   tops: loss (scalar), optionally the probabilities
+#include <fmt/format.h>
+
 #include <cfloat>
 
 #include "carafe/kernels/math.h"
@@ -17,7 +20,12 @@ class SoftmaxWithLoss final : public LossLayer<T> {
       : LossLayer<T>(spec),
         axis_(spec.param().softmax_param().axis()),
         mode_(NormalizationOf(spec.param().loss_param(), LossParameter::VALID)),
-        ignore_(spec.param().loss_param()) {}
+        ignore_(spec.param().loss_param()),
+        smoothing_(static_cast<T>(spec.param().loss_param().label_smoothing())) {
+    spec.Check(smoothing_ >= 0 && smoothing_ < 1, "loss_param.label_smoothing",
+               fmt::format("label_smoothing is {}", spec.param().loss_param().label_smoothing()),
+               "use a number from 0 to below 1, e.g. 0.1");
+  }
   Shapes InferShapes(const Shapes& bottom) const override {
     this->CheckRows(bottom);
     MakeClassAxis(this->spec(), bottom[0], axis_, bottom[1]);
@@ -40,7 +48,11 @@ class SoftmaxWithLoss final : public LossLayer<T> {
     SoftmaxForward(stream, axis, bottom[0]->data(stream), p);
     losses_.Reshape({axis.items()});
     T* losses = losses_.mutable_data(stream);
-    LabelLogLoss<T>(stream, axis, p, labels, ignore_.get(), FLT_MIN, losses);
+    if (smoothing_ > 0) {
+      SmoothedLogLoss<T>(stream, axis, p, labels, ignore_.get(), smoothing_, FLT_MIN, losses);
+    } else {
+      LabelLogLoss<T>(stream, axis, p, labels, ignore_.get(), FLT_MIN, losses);
+    }
     this->SetLoss(stream, top, Sum(stream, axis.items(), losses) / normalizer_);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
@@ -50,9 +62,16 @@ class SoftmaxWithLoss final : public LossLayer<T> {
     Stream& stream = run.stream;
     const ClassAxis axis =
         MakeClassAxis(this->spec(), bottom[0]->shape(), axis_, bottom[1]->shape());
-    SoftmaxLossBackward<T>(stream, axis, Probabilities(top).data(stream), bottom[1]->data(stream),
-                           ignore_.get(), top[0]->diff(stream), static_cast<T>(normalizer_),
-                           bottom[0]->mutable_diff(stream));
+    const T *p = Probabilities(top).data(stream), *labels = bottom[1]->data(stream);
+    const T* weight = top[0]->diff(stream);
+    const T normalizer = static_cast<T>(normalizer_);
+    T* dx = bottom[0]->mutable_diff(stream);
+    if (smoothing_ > 0) {
+      SmoothedLossBackward(stream, axis, p, labels, ignore_.get(), smoothing_, weight, normalizer,
+                           dx);
+    } else {
+      SoftmaxLossBackward(stream, axis, p, labels, ignore_.get(), weight, normalizer, dx);
+    }
   }
 
  private:
@@ -61,6 +80,7 @@ class SoftmaxWithLoss final : public LossLayer<T> {
   const int axis_;
   const LossParameter::NormalizationMode mode_;
   const IgnoreLabel ignore_;
+  const T smoothing_;
   double normalizer_ = 1;  // of the last Forward
   Blob<T> probabilities_, losses_;
 };

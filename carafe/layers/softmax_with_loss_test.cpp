@@ -29,6 +29,9 @@ const Case kCases[] = {
     {"OldNormalizeFalse", "loss_param { ignore_label: 255 normalize: false }", 2},
     {"NewFieldWins", "loss_param { ignore_label: 255 normalize: false normalization: FULL }", 4},
     {"WithLossWeight", "loss_weight: 2.5 loss_param { ignore_label: 255 }", 3},
+    {"Smoothed", "loss_param { ignore_label: 255 label_smoothing: 0.25 }", 3},
+    {"SmoothedFull", "loss_param { ignore_label: 255 label_smoothing: 0.5 normalization: FULL }",
+     4},
 };
 
 class SoftmaxWithLossTest : public ::testing::TestWithParam<Case> {};
@@ -43,6 +46,29 @@ TEST_P(SoftmaxWithLossTest, DividesByItsNormaliserAndHasRightGradients) {
 }
 INSTANTIATE_TEST_SUITE_P(Layers, SoftmaxWithLossTest, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+TEST(SoftmaxWithLoss, SpreadsAPartOfTheTargetOverAllClasses) {
+  LayerTester<double> layer(Text("loss_param { label_smoothing: 0.4 }"), {{1, 4}, {1}});
+  layer.SetBottom({0, 0, std::log(3.0), std::log(5.0)}).SetBottom({2}, 1).Forward().Backward();
+  // probabilities 0.1, 0.1, 0.3, 0.5; target 0.1, 0.1, 0.7, 0.1
+  EXPECT_NEAR(layer.top_values()[0],
+              -(0.2 * std::log(0.1) + 0.7 * std::log(0.3) + 0.1 * std::log(0.5)), 1e-7);
+  EXPECT_THAT(layer.bottom_diff(),
+              ::testing::Pointwise(::testing::DoubleNear(1e-7), {0.0, 0.0, -0.4, 0.4}));
+}
+
+TEST(SoftmaxWithLoss, RefusesASmoothingThatLeavesNothingToTheLabel) {
+  for (const char* value : {"1", "-0.1"}) {
+    EXPECT_EQ(ErrorText<ConfigError>([&] {
+                LayerTester<float>(
+                    Text(std::string("loss_param {\nlabel_smoothing: ") + value + "}"),
+                    {{1, 4}, {1}});
+              }),
+              std::string("test.prototxt:2:1: error: layer \"test\" (SoftmaxWithLoss): "
+                          "label_smoothing is ") +
+                  value + "\n  fix: use a number from 0 to below 1, e.g. 0.1");
+  }
+}
 
 TEST(SoftmaxWithLoss, TakesTheClassesFromItsAxis) {
   LayerTester<double> layer(Text("softmax_param { axis: -1 }"), {{2, 2, 3}, {2, 2}});

@@ -49,6 +49,44 @@ void CheckPositive(const LayerSpec& spec, const std::string& path, const std::st
              fmt::format("use 1 or more for every axis (with _h, _w: give both)"));
 }
 
+// One setting of pooling_param: `one` for all axes, its _h/_w form, or its _shape form.
+struct PoolSetting {
+  std::string stem, field;
+  bool has_one;
+  uint32_t one;
+  bool named;
+  uint32_t h, w;
+  const Repeated& shape;
+  bool given() const { return has_one || named || !shape.empty(); }
+};
+
+std::vector<int64_t> PoolPerAxis(const LayerSpec& spec, const PoolSetting& s, size_t axes) {
+  const std::string path = "pooling_param." + s.field;
+  const std::string names = fmt::format("{}_h/{}_w", s.stem, s.stem);
+  spec.Check(!s.named || !s.has_one, path, fmt::format("{} and {} are both given", s.field, names),
+             "keep one of the two forms");
+  const std::string shape_path = fmt::format("pooling_param.{}_shape", s.stem);
+  if (!s.shape.empty()) {
+    const size_t given = static_cast<size_t>(s.shape.size());
+    spec.Check(!s.named && !s.has_one, shape_path,
+               fmt::format("{}_shape and {} are both given", s.stem, s.named ? names : s.field),
+               "keep one of the two forms");
+    spec.Check(given == 1 || given == axes, shape_path,
+               fmt::format("{}_shape is given {} times, but the bottom has {} spatial axes", s.stem,
+                           given, axes),
+               "give it once, or once per spatial axis");
+    std::vector<int64_t> result(axes);
+    for (size_t a = 0; a < axes; ++a) result[a] = s.shape.Get(given == 1 ? 0 : static_cast<int>(a));
+    return result;
+  }
+  if (!s.named) return std::vector<int64_t>(axes, s.one);
+  spec.Check(
+      axes == 2, fmt::format("pooling_param.{}_h", s.stem),
+      fmt::format("{}_h and {}_w need two spatial axes, the bottom has {}", s.stem, s.stem, axes),
+      fmt::format("give {}_shape once per spatial axis instead", s.stem));
+  return {s.h, s.w};
+}
+
 }  // namespace
 
 Windows ConvolutionWindows(const LayerSpec& spec, const ConvolutionParameter& param,
@@ -115,31 +153,46 @@ ColumnGeometry MakeGeometry(int64_t channels, std::span<const int64_t> in,
   return g;
 }
 
-Windows PoolingWindows(const LayerSpec& spec, const PoolingParameter& param) {
-  const bool named = param.has_kernel_h() || param.has_kernel_w();
-  Windows windows(2);
+Windows PoolingWindows(const LayerSpec& spec, const PoolingParameter& param, int spatial_axes) {
+  const size_t axes = static_cast<size_t>(spatial_axes);
+  const PoolSetting kernel{"kernel",
+                           "kernel_size",
+                           param.has_kernel_size(),
+                           param.kernel_size(),
+                           param.has_kernel_h() || param.has_kernel_w(),
+                           param.kernel_h(),
+                           param.kernel_w(),
+                           param.kernel_shape()};
+  const PoolSetting pad{"pad",
+                        "pad",
+                        param.has_pad(),
+                        param.pad(),
+                        param.has_pad_h() || param.has_pad_w(),
+                        param.pad_h(),
+                        param.pad_w(),
+                        param.pad_shape()};
+  const PoolSetting stride{"stride",
+                           "stride",
+                           param.has_stride(),
+                           param.stride(),
+                           param.has_stride_h() || param.has_stride_w(),
+                           param.stride_h(),
+                           param.stride_w(),
+                           param.stride_shape()};
   if (param.global_pooling()) {
-    spec.Check(!param.has_kernel_size() && !named, "pooling_param.kernel_size",
+    spec.Check(!kernel.given(), "pooling_param.kernel_size",
                "global_pooling takes the whole image, but a kernel size is given",
                "leave the kernel size or global_pooling away");
   } else {
-    spec.Check(param.has_kernel_size() || named, "pooling_param", "kernel_size is missing",
+    spec.Check(kernel.given(), "pooling_param", "kernel_size is missing",
                "give the size of the window, e.g. kernel_size: 2, or global_pooling: true");
-    spec.Check(!param.has_kernel_size() || !named, "pooling_param.kernel_size",
-               "kernel_size and kernel_h/kernel_w are both given", "keep one of the two forms");
-    windows[0].kernel = named ? param.kernel_h() : param.kernel_size();
-    windows[1].kernel = named ? param.kernel_w() : param.kernel_size();
   }
-  const bool named_pad = param.has_pad_h() || param.has_pad_w();
-  spec.Check(!named_pad || !param.has_pad(), "pooling_param.pad",
-             "pad and pad_h/pad_w are both given", "keep one of the two forms");
-  windows[0].pad = named_pad ? param.pad_h() : param.pad();
-  windows[1].pad = named_pad ? param.pad_w() : param.pad();
-  const bool named_stride = param.has_stride_h() || param.has_stride_w();
-  spec.Check(!named_stride || !param.has_stride(), "pooling_param.stride",
-             "stride and stride_h/stride_w are both given", "keep one of the two forms");
-  windows[0].stride = named_stride ? param.stride_h() : param.stride();
-  windows[1].stride = named_stride ? param.stride_w() : param.stride();
+  const std::vector<int64_t> kernels =
+      param.global_pooling() ? std::vector<int64_t>(axes, 1) : PoolPerAxis(spec, kernel, axes);
+  const std::vector<int64_t> pads = PoolPerAxis(spec, pad, axes);
+  const std::vector<int64_t> strides = PoolPerAxis(spec, stride, axes);
+  Windows windows(axes);
+  for (size_t i = 0; i < axes; ++i) windows[i] = {kernels[i], strides[i], pads[i], 1};
   for (const Window& window : windows) {
     CheckPositive(spec, "pooling_param.kernel_size", "the kernel size", window.kernel);
     CheckPositive(spec, "pooling_param.stride", "the stride", window.stride);

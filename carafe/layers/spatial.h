@@ -32,9 +32,9 @@ int64_t DeconvolvedSize(const LayerSpec& spec, const Window& window, int64_t siz
 ColumnGeometry MakeGeometry(int64_t channels, std::span<const int64_t> in,
                             std::span<const int64_t> out, const Windows& windows);
 
-// The two windows (height, width) of pooling_param, but for global_pooling, whose kernel is the
+// The windows of pooling_param along its spatial axes, but for global_pooling, whose kernel is the
 // image. Checks everything that does not depend on the image.
-Windows PoolingWindows(const LayerSpec& spec, const PoolingParameter& param);
+Windows PoolingWindows(const LayerSpec& spec, const PoolingParameter& param, int spatial_axes);
 
 // The number of pooling windows along an axis: rounded up or down; with `clip` (any axis is padded)
 // the last one must start inside the image or its leading padding. Throws ConfigError below 1.

@@ -13,6 +13,7 @@
 #include "carafe/base/log.h"
 #include "carafe/data/hdf5_file.h"
 #include "carafe/net/weights_hdf5.h"
+#include "carafe/proto/batch_norm_dialect.h"
 #include "carafe/proto/dialects.h"
 
 namespace carafe {
@@ -149,6 +150,16 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
     Layer<T>* layer = net.FindLayerNamed(from.name());
     if (layer == nullptr) {
       LogInfo("Ignoring source layer {}", from.name());
+      continue;
+    }
+    if (from.type() == "BatchNorm" && layer->blobs().size() == 5) {
+      LayerParameter ordered = from;
+      if (ReorderBatchNormBlobs(&ordered)) {
+        LogInfo(
+            "layer {}: read statistics, scale and bias in the order of the fork that wrote them",
+            from.name());
+      }
+      CopyLayer(stream, ordered, file, *layer);
       continue;
     }
     CopyLayer(stream, from, file, *layer);

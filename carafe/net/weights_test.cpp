@@ -57,6 +57,29 @@ TYPED_TEST(WeightsOf, ANetReturnBitForBit) {
   EXPECT_EQ(WeightsHash(from.stream, from.net), WeightsHash(to.stream, to.net));
 }
 
+// caffe-parallel and Caffe-MPI 1.0 write scale and bias first, as (1, C, 1, 1).
+TEST(Weights, OfAForksBatchNormFindTheirPlaces) {
+  Running<float> run(
+      "layer { name: \"bn\" type: \"BatchNorm\" bottom: \"x\" top: \"y\" "
+      "batch_norm_param { scale_filler { value: 1 } bias_filler { } } }");
+  NetParameter source;
+  LayerParameter* layer = source.add_layer();
+  layer->set_name("bn");
+  layer->set_type("BatchNorm");
+  for (int i = 0; i < 5; ++i) {
+    BlobProto* blob = layer->add_blobs();
+    const int values = i < 4 ? 3 : 1;
+    for (const int dim : {1, values, 1, 1}) blob->mutable_shape()->add_dim(dim);
+    for (int k = 0; k < values; ++k) blob->add_data(i < 4 ? static_cast<float>(10 * i + k) : 0.f);
+  }
+  CopyWeights(run.stream, source, "fork.caffemodel", run.net);
+  EXPECT_THAT(run.Values("bn", 0), ElementsAre(20, 21, 22)) << "mean";
+  EXPECT_THAT(run.Values("bn", 1), ElementsAre(30, 31, 32)) << "variance";
+  EXPECT_THAT(run.Values("bn", 2), ElementsAre(1)) << "the statistics are plain";
+  EXPECT_THAT(run.Values("bn", 3), ElementsAre(0, 1, 2)) << "scale";
+  EXPECT_THAT(run.Values("bn", 4), ElementsAre(10, 11, 12)) << "bias";
+}
+
 TEST(Weights, OfDoubleNetsAreSavedAsDoubles) {
   Running<double> net(kTwo);
   const BlobProto blob = net.Saved(true).layer(1).blobs(0);

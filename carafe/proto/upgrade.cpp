@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "carafe/base/log.h"
+#include "carafe/proto/batch_norm_dialect.h"
 
 namespace carafe {
 namespace {
@@ -59,6 +60,7 @@ bool UpgradeInputs(OldNet& net) {
 bool UpgradeBatchNorm(NetParameter* net) {
   bool changed = false;
   for (LayerParameter& layer : *net->mutable_layer()) {
+    changed = ReorderBatchNormParams(&layer) || changed;
     if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
     for (ParamSpec& param : *layer.mutable_param()) {
       changed = changed || param.lr_mult() != 0 || param.decay_mult() != 0;
@@ -86,7 +88,7 @@ NetUpgrade UpgradeNet(NetParameter* param, const std::string& file, const Place&
   if (UpgradeV1(net) && steps.empty()) steps.emplace_back("V1 layers");
   if (UpgradeInputs(net)) steps.emplace_back("input fields");
   if (UpgradeBatchNorm(param))
-    steps.emplace_back("learned BatchNorm statistics (lr_mult is now 0)");
+    steps.emplace_back("param entries of BatchNorm (statistics first, with lr_mult 0)");
   if (!steps.empty()) {
     LogInfo("{}: brought up to date from an old form: {}", file, fmt::join(steps, ", "));
   }

@@ -36,6 +36,24 @@ const PolicyCase kPolicies[] = {
     {"Sigmoid",
      "lr_policy: \"sigmoid\" gamma: 0.5 stepsize: 10",
      {{0, 0.5 / (1 + std::exp(5.0))}, {10, 0.25}, {20, 0.5 / (1 + std::exp(-5.0))}}},
+    {"Cosine",
+     "lr_policy: \"cosine\" max_iter: 120",
+     {{0, 0.5}, {40, 0.375}, {60, 0.25}, {80, 0.125}, {120, 0}, {500, 0}}},
+    {"CosineToMinLr",
+     "lr_policy: \"cosine\" max_iter: 120 min_lr: 0.25",
+     {{0, 0.5}, {60, 0.375}, {80, 0.3125}, {120, 0.25}, {500, 0.25}}},
+    {"PolyToMinLr",
+     "lr_policy: \"poly\" power: 2 max_iter: 100 min_lr: 0.25",
+     {{0, 0.5}, {50, 0.3125}, {100, 0.25}}},
+    {"StepNotBelowMinLr",
+     "lr_policy: \"step\" gamma: 0.5 stepsize: 10 min_lr: 0.1875",
+     {{0, 0.5}, {10, 0.25}, {20, 0.1875}, {90, 0.1875}}},
+    {"RampUpFromZero",
+     "lr_policy: \"fixed\" rampup_interval: 4",
+     {{0, 0}, {1, 0.125}, {3, 0.375}, {4, 0.5}, {5, 0.5}}},
+    {"RampUpFromRampupLrWhateverThePolicy",
+     "lr_policy: \"step\" gamma: 0.5 stepsize: 2 rampup_interval: 4 rampup_lr: 0.25 min_lr: 0.0625",
+     {{0, 0.25}, {2, 0.375}, {4, 0.125}, {6, 0.0625}}},
 };
 
 class LearningRatePolicy : public ::testing::TestWithParam<PolicyCase> {};
@@ -87,6 +105,36 @@ TEST(LearningRate, WarmsUpFromZeroWhereNothingIsScaled) {
   EXPECT_DOUBLE_EQ(rate.Rate(10), 1);
 }
 
+TEST(LearningRate, FallsByGammaAtEachPlateauOfTheLoss) {
+  LearningRate rate =
+      Make("base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3 plateau_winsize: 2");
+  const double losses[] = {5, 4, 4.5, 4, 4, 3, 3, 3, 3, 3, 3};
+  const double rates[] = {1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25};
+  // The lowest loss is that of iteration 1; 3 iterations on the rate falls, and 2 after the new
+  // lowest of iteration 5 again; then the list is at its end.
+  for (int i = 0; i < 11; ++i) {
+    EXPECT_EQ(rate.Rate(i), rates[i]) << "iteration " << i;
+    rate.Observe(i, losses[i]);
+  }
+  EXPECT_EQ(rate.current_step(), 2);
+  EXPECT_EQ(rate.plateau().lowest, 3);
+}
+
+TEST(LearningRate, JudgesAPlateauByTheSmoothedLossAndPassesOverNaN) {
+  LearningRate rate =
+      Make("base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 4 average_loss: 2");
+  const double losses[] = {4, 2, 3, NAN, 2.5};
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(rate.Rate(i), 1);
+    rate.Observe(i, losses[i]);
+  }
+  EXPECT_EQ(rate.plateau().losses, (std::vector<double>{3, 2.5}));
+  EXPECT_EQ(rate.plateau().lowest, 2.5);  // (2 + 3) / 2
+  EXPECT_EQ(rate.plateau().since, 2);
+  EXPECT_EQ(rate.Rate(5), 1);
+  EXPECT_EQ(rate.Rate(6), 0.5);
+}
+
 std::string ErrorOf(const std::string& text) {
   return ErrorText<ConfigError>([&] { Make(text); });
 }
@@ -96,12 +144,29 @@ TEST(LearningRate, SaysWhatAPolicyLacks) {
             "s.prototxt:2:1: error: unknown lr_policy \"stepp\"\n  fix: did you mean \"step\"?");
   EXPECT_EQ(ErrorOf("base_lr: 1"),
             "s.prototxt: error: lr_policy is missing\n  fix: use one of: fixed, step, exp, inv, "
-            "multistep, poly, sigmoid");
+            "multistep, poly, sigmoid, cosine, plateau");
   EXPECT_EQ(ErrorOf("lr_policy: \"exp\"\ngamma: -1"),
             "s.prototxt:2:1: error: gamma is negative\n  fix: give a gamma >= 0");
   EXPECT_EQ(ErrorOf("lr_policy: \"step\" gamma: 0.1"),
             "s.prototxt: error: lr_policy \"step\" needs a positive stepsize\n"
             "  fix: add e.g. stepsize: 10000");
+  EXPECT_EQ(ErrorOf("lr_policy: \"cosine\""),
+            "s.prototxt: error: lr_policy \"cosine\" needs a positive max_iter\n"
+            "  fix: add e.g. max_iter: 10000");
+  EXPECT_EQ(ErrorOf("lr_policy: \"plateau\" gamma: 0.1"),
+            "s.prototxt: error: lr_policy \"plateau\" needs a plateau_winsize for each time the "
+            "rate shall fall\n  fix: add e.g. plateau_winsize: 10000");
+  EXPECT_EQ(ErrorOf("lr_policy: \"plateau\"\nplateau_winsize: 0"),
+            "s.prototxt:2:1: error: plateau_winsize is 0\n"
+            "  fix: give a number of iterations above 0");
+  EXPECT_EQ(ErrorOf("lr_policy: \"fixed\"\nrampup_interval: -1"),
+            "s.prototxt:2:1: error: rampup_interval is -1\n"
+            "  fix: give 0 or a number of iterations");
+  EXPECT_EQ(ErrorOf("lr_policy: \"fixed\"\nrampup_lr: -1"),
+            "s.prototxt:2:1: error: rampup_lr is -1\n"
+            "  fix: give the rate to start from, 0 or more");
+  EXPECT_EQ(ErrorOf("lr_policy: \"fixed\"\nmin_lr: -1"),
+            "s.prototxt:2:1: error: min_lr is -1\n  fix: give the lowest rate, 0 or more");
 }
 
 }  // namespace

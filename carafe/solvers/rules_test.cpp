@@ -83,6 +83,34 @@ TEST(UpdateRule, AdaDeltaStartsAtTheRootOfDelta) {
   EXPECT_NEAR(x.Step(0.5, 3), 0.5 * 3 * std::sqrt(1e-6 / (square + 1e-6)), 1e-12);
 }
 
+TEST(UpdateRule, AdamWStepsAsAdamWhereNothingDecays) {
+  const RuleConfig config{.momentum = 0.9, .momentum2 = 0.99, .delta = 1e-3};
+  OneNumber adam("Adam", config), adamw("AdamW", config);
+  for (int k = 1; k <= 20; ++k) {
+    const double gradient = std::sin(k);
+    EXPECT_EQ(adamw.Step(0.1, gradient), adam.Step(0.1, gradient));
+  }
+}
+
+// From 0 the first step is plain; later ones are `eta` parts of the value, whatever the gradient.
+TEST(UpdateRule, LarsStepsByAPartOfTheValueWhateverTheGradientsSize) {
+  for (const double gradient : {1e-3, 5.0, -40.0}) {
+    OneNumber x("LARS", {.trust_coefficient = 0.25});
+    EXPECT_DOUBLE_EQ(x.Step(0.5, gradient), 0.5 * gradient);
+    const double before = std::fabs(x.value());
+    EXPECT_NEAR(x.Step(0.5, gradient), std::copysign(0.5 * 0.25 * before, gradient), 1e-12);
+  }
+}
+
+TEST(UpdateRule, LambStepsByTheRateTimesTheValue) {
+  for (const double gradient : {1e-3, 5.0, -40.0}) {
+    OneNumber x("LAMB", {.momentum = 0.9, .momentum2 = 0.999, .delta = 1e-14});
+    EXPECT_NEAR(x.Step(0.5, gradient), std::copysign(0.5, gradient), 1e-9);
+    const double before = std::fabs(x.value());
+    EXPECT_NEAR(x.Step(0.5, gradient), std::copysign(0.5 * before, gradient), 1e-9);
+  }
+}
+
 TEST(UpdateRule, LeavesTheUpdateInTheGradientWhenAsked) {
   Stream stream;
   double value = 1, gradient = 2, slot = 0;
@@ -112,6 +140,7 @@ struct Trajectory {
   int iter_size = 1;
   float clip = -1;
   float lr_mult[2] = {1, 1}, decay_mult[2] = {1, 1};  // of w and c
+  float trust = 0.001f;
 };
 
 const char kMults[] = "param { lr_mult: 0.5 decay_mult: 2 } param { lr_mult: 2 decay_mult: 0 }";
@@ -229,6 +258,58 @@ const Trajectory kTrajectories[] = {
      .decay = 0.1f,
      .l1 = true,
      .clip = 0.05f},
+    {.name = "AdamW",
+     .type = "AdamW",
+     .settings = "momentum: 0.9 weight_decay: 0.1",
+     .momentum = 0.9f,
+     .decay = 0.1f},
+    {.name = "AdamWMultsL1IterSizeClip",
+     .type = "AdamW",
+     .settings = "momentum: 0.9 momentum2: 0.99 delta: 0.001 weight_decay: 0.1 iter_size: 2 "
+                 "regularization_type: \"L1\" clip_gradients: 0.05",
+     .layer_more = kMults,
+     .momentum = 0.9f,
+     .momentum2 = 0.99f,
+     .delta = 0.001f,
+     .decay = 0.1f,
+     .l1 = true,
+     .iter_size = 2,
+     .clip = 0.05f,
+     .lr_mult = {0.5f, 2},
+     .decay_mult = {2, 0}},
+    {.name = "Lars",
+     .type = "LARS",
+     .settings = "momentum: 0.9 weight_decay: 0.1",
+     .momentum = 0.9f,
+     .decay = 0.1f},
+    {.name = "LarsMultsIterSizeClip",
+     .type = "LARS",
+     .settings = "momentum: 0.9 weight_decay: 0.1 trust_coefficient: 0.25 iter_size: 3 "
+                 "clip_gradients: 0.05",
+     .layer_more = kMults,
+     .momentum = 0.9f,
+     .decay = 0.1f,
+     .iter_size = 3,
+     .clip = 0.05f,
+     .lr_mult = {0.5f, 2},
+     .decay_mult = {2, 0},
+     .trust = 0.25f},
+    {.name = "Lamb",
+     .type = "LAMB",
+     .settings = "momentum: 0.9 weight_decay: 0.1",
+     .momentum = 0.9f,
+     .decay = 0.1f},
+    {.name = "LambMultsIterSize",
+     .type = "LAMB",
+     .settings = "momentum: 0.9 momentum2: 0.99 delta: 0.001 weight_decay: 0.1 iter_size: 2",
+     .layer_more = kMults,
+     .momentum = 0.9f,
+     .momentum2 = 0.99f,
+     .delta = 0.001f,
+     .decay = 0.1f,
+     .iter_size = 2,
+     .lr_mult = {0.5f, 2},
+     .decay_mult = {2, 0}},
 };
 
 // The four numbers w, c and their histories, moved by the formulas.
@@ -247,21 +328,48 @@ class Reference {
     for (size_t i = 0; i < 4; ++i) square += t_.lr_mult[i / 3] == 0 ? 0 : sum[i] * sum[i];
     const double norm = std::sqrt(square);
     const double scale = t_.clip >= 0 && norm > t_.clip ? t_.clip / norm : 1;
+    std::vector<double> gradient(4), shrink(4), change(4);
     for (size_t i = 0; i < 4; ++i) {
       const double decay = double{t_.decay} * t_.decay_mult[i / 3];
       const double sign = values[i] > 0 ? 1 : values[i] < 0 ? -1 : 0;
-      const double g = sum[i] * scale / t_.iter_size + decay * (t_.l1 ? sign : values[i]);
-      values[i] -= Change(i, rate * t_.lr_mult[i / 3], g);
+      gradient[i] = sum[i] * scale / t_.iter_size;
+      shrink[i] = decay * (t_.l1 ? sign : values[i]);
     }
+    const std::string type = t_.type;
+    for (size_t i = 0; i < 4; ++i) {
+      const double local = rate * t_.lr_mult[i / 3];
+      if (type == "AdamW" || type == "LAMB") {
+        change[i] = Change(i, 1, gradient[i]) + shrink[i];
+      } else if (type == "LARS") {
+        const double w = Norm(values, i), g = Norm(gradient, i);
+        const double decay = double{t_.decay} * t_.decay_mult[i / 3];
+        change[i] = Change(i, local * t_.trust * w / (g + decay * w), gradient[i] + shrink[i]);
+      } else {
+        change[i] = Change(i, local, gradient[i] + shrink[i]);
+      }
+    }
+    std::vector<double> next = values;
+    for (size_t i = 0; i < 4; ++i) {
+      const double local = rate * t_.lr_mult[i / 3];
+      double part = 1;
+      if (type == "AdamW") part = local;
+      if (type == "LAMB") part = local * Norm(values, i) / Norm(change, i);
+      next[i] -= part * change[i];
+    }
+    values = next;
     ++iteration_;
   }
   std::vector<double> values = {0.5, 0.5, 0.5, -0.25};
 
  private:
+  // Of the parameter (w or c) that number i belongs to.
+  static double Norm(const std::vector<double>& x, size_t i) {
+    return i == 3 ? std::fabs(x[3]) : std::sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
+  }
   double Change(size_t i, double rate, double g) {
     const std::string type = t_.type;
     double &a = a_[i], &b = b_[i];
-    if (type == "SGD") return a = mu_ * a + rate * g;
+    if (type == "SGD" || type == "LARS") return a = mu_ * a + rate * g;
     if (type == "Nesterov") {
       const double before = a;
       a = mu_ * a + rate * g;
@@ -281,7 +389,7 @@ class Reference {
       b = mu_ * b + (1 - mu_) * d * d;
       return rate * d;
     }
-    a = mu_ * a + (1 - mu_) * g;  // Adam
+    a = mu_ * a + (1 - mu_) * g;  // Adam, and what AdamW and LAMB share with it
     b = mu2_ * b + (1 - mu2_) * g * g;
     const double n = static_cast<double>(iteration_ + 1);
     return rate * std::sqrt(1 - std::pow(mu2_, n)) / (1 - std::pow(mu_, n)) * a /

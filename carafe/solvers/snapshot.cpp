@@ -64,6 +64,12 @@ SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe) {
   state.set_learned_net(files.weights);
   state.set_current_step(solver.learning_rate().current_step());
   *state.mutable_carafe() = carafe;
+  if (solver.learning_rate().policy() == "plateau") {
+    const PlateauState& plateau = solver.learning_rate().plateau();
+    state.mutable_carafe()->set_plateau_lowest(plateau.lowest);
+    state.mutable_carafe()->set_plateau_since(plateau.since);
+    for (const double loss : plateau.losses) state.mutable_carafe()->add_plateau_losses(loss);
+  }
   LogInfo("Snapshotting solver state to {} file {}", kind, files.state);
   WriteStateFile(solver.stream(), state, solver.history(), format, files.state);
   return files;
@@ -103,6 +109,14 @@ std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>
   }
   solver.set_iteration(state.iter());
   solver.learning_rate().set_current_step(state.current_step());
+  PlateauState plateau{.since = state.iter()};  // a file without it: the count starts anew
+  if (state.carafe().has_plateau_since()) {
+    plateau.lowest = state.carafe().plateau_lowest();
+    plateau.since = state.carafe().plateau_since();
+    plateau.losses.assign(state.carafe().plateau_losses().begin(),
+                          state.carafe().plateau_losses().end());
+  }
+  solver.learning_rate().set_plateau(std::move(plateau));
   if (!state.has_carafe()) return std::nullopt;
   return state.carafe();
 }

@@ -56,7 +56,10 @@ TYPED_TEST_SUITE(SnapshotOf, Types);
 TYPED_TEST(SnapshotOf, ARunGoesOnAsIfItHadNotStopped) {
   for (const std::string settings :
        {kMomentum, "type: \"Adam\" momentum: 0.9", "type: \"AdaDelta\" delta: 1e-4",
-        "type: \"RMSProp\"", "momentum: 0.9 iter_size: 2 snapshot_diff: true"}) {
+        "type: \"RMSProp\"", "momentum: 0.9 iter_size: 2 snapshot_diff: true",
+        "type: \"AdamW\" momentum: 0.9 weight_decay: 0.1",
+        "type: \"LARS\" momentum: 0.9 weight_decay: 0.1",
+        "type: \"LAMB\" momentum: 0.9 weight_decay: 0.1"}) {
     for (const bool hdf5 : {false, true}) {
       const std::string more = settings + (hdf5 ? " snapshot_format: HDF5" : "");
       const std::string end = hdf5 ? ".h5" : "";
@@ -80,6 +83,41 @@ TYPED_TEST(SnapshotOf, ARunGoesOnAsIfItHadNotStopped) {
       EXPECT_EQ(second.solver.learning_rate().current_step(), 2);
     }
   }
+}
+
+TEST(Snapshot, GoesOnInTheMiddleOfAPlateau) {
+  const TestFolder folder;
+  const auto spec = [&] {
+    return ParseSolverSpec(
+        fmt::format("base_lr: 1e-9 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 4 "
+                    "plateau_winsize: 3 average_loss: 3 snapshot_prefix: \"{}\" net_param {{ {} }}",
+                    folder / "s", LeastSquares::Layer(4)),
+        "");
+  };
+  Stream stream;
+  Group group;
+  Solver<double> whole(spec(), stream, {}), first(spec(), stream, {}), second(spec(), stream, {});
+  for (Solver<double>* solver : {&whole, &first, &second}) {
+    solver->Connect("allreduce", group, 1 << 20, true);
+  }
+  std::vector<double> rates, resumed;
+  for (int i = 0; i < 40; ++i) {
+    whole.Step();
+    rates.push_back(whole.rate());
+  }
+  EXPECT_EQ(whole.learning_rate().current_step(), 2) << "the loss hardly moves";
+  for (int i = 0; i < 6; ++i) {
+    first.Step();
+    resumed.push_back(first.rate());
+  }
+  first.Drain();
+  ReadSnapshot(WriteSnapshot(first, {}).state, second);
+  for (int i = 6; i < 40; ++i) {
+    second.Step();
+    resumed.push_back(second.rate());
+  }
+  EXPECT_EQ(resumed, rates);
+  EXPECT_EQ(second.learning_rate().plateau().lowest, whole.learning_rate().plateau().lowest);
 }
 
 TEST(Snapshot, HoldsWhatTheOriginalsHold) {

@@ -12,7 +12,8 @@ RuleConfig RuleConfigOf(const SolverParameter& param) {
   return {.momentum = param.momentum(),
           .momentum2 = param.momentum2(),
           .delta = param.delta(),
-          .rms_decay = param.rms_decay()};
+          .rms_decay = param.rms_decay(),
+          .trust_coefficient = param.trust_coefficient()};
 }
 
 template <typename T>
@@ -129,6 +130,7 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   exchange_->FinishStep(mine);
   const StepVotes verdict = exchange_->AwaitVerdict();
   AverageRunningBlobs();
+  learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
   ++iteration_;
   frozen_due_ = true;
   return verdict;

@@ -27,6 +27,16 @@ void CheckRule(const SolverSpec& spec) {
         fmt::format("{} has no momentum, but momentum is {}", param.type(), param.momentum()),
         "remove the line, or use another solver type");
   }
+  if (rule->info.refuses_l1 && param.weight_decay() != 0 && param.regularization_type() == "L1") {
+    throw ConfigError(spec.place.Find("regularization_type"),
+                      fmt::format("{} knows weight decay as L2 only", param.type()),
+                      "use regularization_type: \"L2\", or leave the line away");
+  }
+  if (!(param.trust_coefficient() > 0)) {
+    throw ConfigError(spec.place.Find("trust_coefficient"),
+                      fmt::format("trust_coefficient is {}", param.trust_coefficient()),
+                      "give a value above 0, e.g. 0.001");
+  }
   if (param.type() == "RMSProp" && (param.rms_decay() < 0 || param.rms_decay() >= 1)) {
     throw ConfigError(spec.place.Find("rms_decay"),
                       fmt::format("rms_decay is {}", param.rms_decay()),

@@ -32,7 +32,8 @@ struct ErrorCase {
 };
 const ErrorCase kErrors[] = {
     {"UnknownType", "type: \"Adamm\"",
-     "s.prototxt:2:1: error: unknown solver type \"Adamm\"\n  fix: did you mean \"Adam\"?"},
+     "s.prototxt:2:1: error: unknown solver type \"Adamm\"\n  fix: did you mean \"Adam\" or "
+     "\"AdamW\"?"},
     {"BothTypes", "type: \"SGD\" solver_type: ADAM",
      "s.prototxt:2:13: error: both `type` and the old `solver_type` are given\n"
      "  fix: remove solver_type"},
@@ -47,6 +48,14 @@ const ErrorCase kErrors[] = {
     {"NegativeRmsDecay", "type: \"RMSProp\" rms_decay: -0.5",
      "s.prototxt:2:17: error: rms_decay is -0.5\n"
      "  fix: give a value from 0 to below 1, e.g. 0.99"},
+    {"L1ForLars", "type: \"LARS\" weight_decay: 0.1 regularization_type: \"L1\"",
+     "s.prototxt:2:32: error: LARS knows weight decay as L2 only\n"
+     "  fix: use regularization_type: \"L2\", or leave the line away"},
+    {"L1ForLamb", "type: \"LAMB\" weight_decay: 0.1 regularization_type: \"L1\"",
+     "s.prototxt:2:32: error: LAMB knows weight decay as L2 only\n"
+     "  fix: use regularization_type: \"L2\", or leave the line away"},
+    {"NoTrust", "type: \"LARS\" trust_coefficient: 0",
+     "s.prototxt:2:14: error: trust_coefficient is 0\n  fix: give a value above 0, e.g. 0.001"},
     {"UnknownRegularization", "weight_decay: 1 regularization_type: \"L3\"",
      "s.prototxt:2:17: error: unknown regularization_type \"L3\"\n  fix: use \"L1\" or \"L2\""},
     {"IterSizeZero", "iter_size: 0",

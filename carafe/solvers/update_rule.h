@@ -18,6 +18,7 @@ struct RuleConfig {
   double momentum2 = 0.999;
   double delta = 1e-8;
   double rms_decay = 0.99;
+  double trust_coefficient = 0.001;
 };
 
 // One update of one parameter: everything that a rule's functor needs, by value. All pointers lie
@@ -41,6 +42,12 @@ struct Step {
     const T sign = w > 0 ? T(1) : w < 0 ? T(-1) : T(0);
     return scale * gradient[i] + l2 * w + l1 * sign;
   }
+  // The two parts of it by themselves, for rules that keep them apart.
+  CARAFE_HD T LossGradient(int64_t i) const { return scale * gradient[i]; }
+  CARAFE_HD T Decay(int64_t i) const {
+    const T w = value[i];
+    return l2 * w + l1 * (w > 0 ? T(1) : w < 0 ? T(-1) : T(0));
+  }
   // value -= change, and the gradient is cleared for the next iteration in the same pass.
   CARAFE_HD void Move(int64_t i, T change) const {
     value[i] -= change;
@@ -62,6 +69,7 @@ struct RuleInfo {
   std::string summary;
   std::string refuses = "";           // a setting that the rule has no use for: "momentum"
   bool history_ignores_rate = false;  // the history moves even at rate 0, of weight decay alone
+  bool refuses_l1 = false;            // its formula knows weight decay as L2 only
 };
 
 struct RuleEntry {

@@ -145,6 +145,17 @@ void Trainer<T>::ShareStart() {
   solver_->learning_rate().set_current_step(static_cast<int>(numbers[4]));
   last_snapshot_ = numbers[5];
   if (group_.size() == 1) return;
+  if (solver_->learning_rate().policy() == "plateau") {
+    PlateauState plateau = solver_->learning_rate().plateau();
+    int64_t state[] = {plateau.since, static_cast<int64_t>(plateau.losses.size())};
+    group_.Broadcast(state, sizeof state, 0, "the plateau's state");
+    plateau.since = state[0];
+    plateau.losses.resize(static_cast<size_t>(state[1]));
+    group_.Broadcast(&plateau.lowest, sizeof plateau.lowest, 0, "the plateau's state");
+    group_.Broadcast(plateau.losses.data(), plateau.losses.size() * sizeof(double), 0,
+                     "the plateau's state");
+    solver_->learning_rate().set_plateau(std::move(plateau));
+  }
   const auto share = [&](Blob<T>& blob, const std::string& what) {
     std::vector<T> values = blob.DataToHost(stream_);
     group_.Broadcast(values.data(), values.size() * sizeof(T), 0, what);

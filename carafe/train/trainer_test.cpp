@@ -159,6 +159,11 @@ const LawCase kLaws[] = {
     {"RMSProp", "type: \"RMSProp\" rms_decay: 0.9 delta: 1e-3"},
     {"AdaDelta", "type: \"AdaDelta\" momentum: 0.95 delta: 1e-4"},
     {"Adam", "type: \"Adam\" momentum: 0.9 momentum2: 0.99 delta: 1e-3"},
+    {"AdamW", "type: \"AdamW\" momentum: 0.9 momentum2: 0.99 delta: 1e-3 weight_decay: 0.01"},
+    {"LARS", "type: \"LARS\" momentum: 0.9 weight_decay: 0.01 trust_coefficient: 0.1"},
+    {"LARSClippedIterSize2",
+     "type: \"LARS\" momentum: 0.9 weight_decay: 0.01 clip_gradients: 0.5 iter_size: 2"},
+    {"LAMB", "type: \"LAMB\" momentum: 0.9 momentum2: 0.99 delta: 1e-3 weight_decay: 0.01"},
 };
 
 class LawTest : public TrainerTest, public ::testing::WithParamInterface<LawCase> {};
@@ -244,6 +249,38 @@ TEST_F(TrainerTest, ResumingOnOtherRanksGoesOnAtTheSameSample) {
     EXPECT_EQ(trainer.solver().iteration(), 10);
     EXPECT_EQ(trainer.solver().sample_offset() + 10 * 5, 10 * 12);
   });
+}
+
+// All ranks judge the mean loss, so they lower the rate in the same iteration; a resumed run knows
+// how long the plateau has lasted.
+TEST_F(TrainerTest, PlateausAreTheSameOnAllRanksAndOutliveASnapshot) {
+  const auto spec = [&](int iterations) {
+    SolverSpec result = Spec(4, "average_loss: 2", iterations);
+    result.param.set_lr_policy("plateau");
+    result.param.set_gamma(0.5);
+    for (int i = 0; i < 3; ++i) result.param.add_plateau_winsize(3);
+    return result;
+  };
+  const auto run = [&](int iterations, const TrainOptions& options) {
+    std::vector<int> steps(3);
+    Weights<float> weights;
+    RunRanks(3, [&](Group& group) {
+      Stream stream;
+      Trainer<float> trainer(spec(iterations), options, group, stream);
+      trainer.Run();
+      steps[static_cast<size_t>(group.rank())] = trainer.solver().learning_rate().current_step();
+      const Weights<float> mine = WeightsOf(trainer);
+      if (group.rank() == 0) weights = mine;
+    });
+    for (const int step : steps) EXPECT_EQ(step, steps[0]);
+    return std::make_pair(steps[0], weights);
+  };
+  const auto whole = run(30, Quiet());
+  EXPECT_GT(whole.first, 0);
+  run(10, Quiet());
+  TrainOptions options = Quiet();
+  options.snapshot = (folder_ / "snap_iter_10.solverstate").string();
+  EXPECT_EQ(run(30, options), whole);
 }
 
 TEST_F(TrainerTest, ReplicasWithBatchNormStayEqualAndAverageTheirStatistics) {
