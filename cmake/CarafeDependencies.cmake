@@ -11,6 +11,8 @@ pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_package(ZLIB REQUIRED)
 find_package(leveldb REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 
 # The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h
