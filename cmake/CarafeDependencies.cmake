@@ -12,6 +12,9 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_package(ZLIB REQUIRED)
 # The serial HDF5 by its own name where there is one: plain "hdf5" may be the flavour that needs an MPI.
 pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
+find_package(leveldb REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 
 # The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h

@@ -21,6 +21,9 @@ build|nlohmann-json3-dev|reads and writes JSON
 build|libcli11-dev|parses the command line
 build|liblmdb-dev|databases of training images
 build|libhdf5-dev|weights, snapshots and data in HDF5 files (the serial library)
+build|libleveldb-dev|databases of training images, the older kind
+build|libjpeg62-turbo-dev|decodes and encodes JPEG
+build|libpng-dev|decodes and encodes PNG
 build|libxxhash-dev|hashes that compare weights between ranks
 build|zlib1g-dev|reads compressed data sets
 build|libopenblas-openmp-dev|matrix products, in the threads of OpenMP

@@ -1,10 +1,9 @@
-// carafe convert_mnist_data: IDX files of MNIST and its kin become an LMDB, as Caffe's tool of that
-// name makes it.
+// carafe convert_mnist_data: IDX files of MNIST and its kin become a database, as Caffe's tool of
+// that name makes it.
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "carafe/base/error.h"
 #include "carafe/base/timer.h"
 #include "carafe/data/idx.h"
 #include "tools/command.h"
@@ -17,19 +16,15 @@ struct ConvertFlags {
 };
 
 int Convert(const ConvertFlags& flags) {
-  if (flags.backend != "lmdb") {
-    throw ConfigError(fmt::format("--backend is \"{}\"", flags.backend),
-                      "this version writes lmdb only");
-  }
   const Timer timer;
-  const int64_t records = ConvertMnist(flags.images, flags.labels, flags.database);
+  const int64_t records = ConvertMnist(flags.images, flags.labels, flags.database, flags.backend);
   fmt::print("{}: {} records in {:.1f} s\n", flags.database, records, timer.Seconds());
   return 0;
 }
 
 const RegisterCommand kRegistered{
     {.name = "convert_mnist_data",
-     .summary = "Make an LMDB of MNIST's IDX files (plain or gzipped).",
+     .summary = "Make a database of MNIST's IDX files (plain or gzipped).",
      .examples =
          "  carafe convert_mnist_data train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz "
          "mnist_train_lmdb",
@@ -37,8 +32,8 @@ const RegisterCommand kRegistered{
        auto flags = std::make_shared<ConvertFlags>();
        app.add_option("images", flags->images, "the file of images")->required();
        app.add_option("labels", flags->labels, "the file of labels")->required();
-       app.add_option("database", flags->database, "the LMDB folder to write")->required();
-       app.add_option("--backend", flags->backend, "lmdb")->capture_default_str();
+       app.add_option("database", flags->database, "the folder to write")->required();
+       app.add_option("--backend", flags->backend, "lmdb or leveldb")->capture_default_str();
        return [flags] { return Convert(*flags); };
      }}};
 

@@ -78,7 +78,7 @@ const RegisterCommand kRegistered{
        app.add_option("databases", flags->databases, "one to write per blob, with commas")
            ->required();
        app.add_option("batches", flags->batches, "how many batches to run")->required();
-       app.add_option("backend", flags->backend, "lmdb")->required();
+       app.add_option("backend", flags->backend, "lmdb or leveldb")->required();
        app.add_option("mode", flags->mode, "CPU or GPU")->capture_default_str();
        app.add_option("device", flags->device, "number of the GPU")->capture_default_str();
        app.add_option("--threads", flags->threads, "default: all cores");

@@ -12,19 +12,24 @@ namespace {
   throw DataError(source.name(), index, fmt::format("(key \"{}\") {}", key, what), fix);
 }
 
-// Where encoded pictures (PNG, JPEG) become bytes; decoders are not part of this version.
-DatumView DecodeImage(const Source& source, int64_t index, std::string_view key,
-                      const Datum& /*encoded*/) {
-  Fail(source, index, key,
-       "holds an encoded picture; this version does not decode pictures in databases",
-       "make the database without encoding (convert_imageset without --encoded)");
-}
-
 }  // namespace
 
 std::string DatumView::SizeText() const { return fmt::format("{}x{}x{}", channels, height, width); }
 
-DatumView ReadDatum(const Source& source, int64_t index, Datum* storage) {
+DatumView SetPicture(const Picture& picture, Datum* datum) {
+  datum->set_channels(static_cast<int>(picture.channels));
+  datum->set_height(static_cast<int>(picture.height));
+  datum->set_width(static_cast<int>(picture.width));
+  datum->set_data(PlanesOf(picture));
+  datum->clear_encoded();
+  return {.channels = picture.channels,
+          .height = picture.height,
+          .width = picture.width,
+          .label = datum->label(),
+          .bytes = {reinterpret_cast<const uint8_t*>(datum->data().data()), datum->data().size()}};
+}
+
+DatumView ReadDatum(const Source& source, int64_t index, Datum* storage, PictureMode mode) {
   const Record record = source.Read(index);
   // Protobuf counts in int.
   if (record.value.size() > INT32_MAX ||
@@ -33,7 +38,10 @@ DatumView ReadDatum(const Source& source, int64_t index, Datum* storage) {
          fmt::format("is not a Datum message ({} bytes)", record.value.size()),
          "the record is damaged, or the database was made for another program; make it again");
   }
-  if (storage->encoded()) return DecodeImage(source, index, record.key, *storage);
+  if (storage->encoded()) {
+    const PictureOrigin origin{.file = source.name(), .record = index, .key = record.key};
+    return SetPicture(DecodePicture(storage->data(), mode, origin), storage);
+  }
 
   DatumView view{.channels = storage->channels(),
                  .height = storage->height(),

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "carafe/data/picture.h"
 #include "carafe/data/source.h"
 #include "carafe/proto/messages.h"
 
@@ -25,8 +26,13 @@ struct DatumView {
   std::string SizeText() const;  // "3x32x32"
 };
 
-// Parses record `index` of `source` into `storage`, which may be used again for the next record.
-// Throws DataError (path, position, key) for bytes that are no Datum, or a size that does not fit.
-DatumView ReadDatum(const Source& source, int64_t index, Datum* storage);
+// Parses record `index` of `source` into `storage`, which may be used again for the next record. An
+// encoded picture is decoded as `mode` says. Throws DataError (path, position, key) for bytes that
+// are no Datum, a size that does not fit, or a picture that cannot be read.
+DatumView ReadDatum(const Source& source, int64_t index, Datum* storage,
+                    PictureMode mode = PictureMode::kUnchanged);
+
+// Puts a picture into `datum` as planes, with its size; the label stays. The view points into it.
+DatumView SetPicture(const Picture& picture, Datum* datum);
 
 }  // namespace carafe

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "carafe/base/error.h"
+#include "tests/support/drawn_picture.h"
 #include "tests/support/error_text.h"
 #include "tests/support/memory_source.h"
 
@@ -70,13 +71,29 @@ TEST(Datum, RefusesBytesThatAreNoMessage) {
             "record is damaged, or the database was made for another program; make it again");
 }
 
-TEST(Datum, SaysThatEncodedPicturesAreNotDecoded) {
-  Datum datum = Bytes(3, 2, 2, "\x89PNG");
+TEST(Datum, DecodesPicturesAsTheyAreOrAsAsked) {
+  const Picture drawn = DrawnPicture(2, 3, 3, 10);
+  Datum datum;
+  datum.set_label(4);
+  datum.set_data(EncodePicture(drawn, "png"));
+  datum.set_encoded(true);
+  const MemorySource source({{"k", datum.SerializeAsString()}});
+  Datum storage;
+  const DatumView color = ReadDatum(source, 0, &storage);
+  EXPECT_EQ(color.SizeText(), "3x2x3");
+  EXPECT_EQ(color.label, 4);
+  EXPECT_EQ(std::string(color.bytes.begin(), color.bytes.end()), PlanesOf(drawn));
+  const DatumView gray = ReadDatum(source, 0, &storage, PictureMode::kGray);
+  EXPECT_EQ(gray.SizeText(), "1x2x3");
+  EXPECT_EQ(gray.bytes[0], 11);  // B G R = 10 11 12
+}
+
+TEST(Datum, NamesTheRecordOfAPictureThatCannotBeRead) {
+  Datum datum = Bytes(3, 2, 2, "GIF89a");
   datum.set_encoded(true);
   EXPECT_EQ(TextOfError(datum),
-            "memory: record 0: error: (key \"k\") holds an encoded picture; this version does not "
-            "decode pictures in databases\n  fix: make the database without encoding "
-            "(convert_imageset without --encoded)");
+            "memory: record 0: error: (key \"k\") not a picture that can be read: it begins with "
+            "47 49 46 38\n  fix: use JPEG, PNG, BMP or PNM (PPM, PGM, PBM)");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "carafe/base/error.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/proto/messages.h"
 
 namespace carafe {
@@ -126,8 +126,9 @@ std::vector<uint8_t> ReadIdxLabels(const std::string& path) {
 }
 
 int64_t ConvertMnist(const std::string& images_path, const std::string& labels_path,
-                     const std::string& database) {
-  LmdbWriter writer(database);  // first: a refusal should not wait for the reading
+                     const std::string& database, const std::string& backend) {
+  // First: a refusal should not wait for the reading.
+  const std::unique_ptr<DatabaseWriter> writer = NewDatabaseWriter(backend, database);
   const IdxImages images = ReadIdxImages(images_path);
   const std::vector<uint8_t> labels = ReadIdxLabels(labels_path);
   if (images.count != static_cast<int64_t>(labels.size())) {
@@ -144,9 +145,9 @@ int64_t ConvertMnist(const std::string& images_path, const std::string& labels_p
   for (size_t i = 0; i < labels.size(); ++i) {
     datum.set_data(images.pixels.data() + i * area, area);
     datum.set_label(labels[i]);
-    writer.Put(fmt::format("{:08d}", i), datum.SerializeAsString());
+    writer->Put(fmt::format("{:08d}", i), datum.SerializeAsString());
   }
-  writer.Finish();
+  writer->Finish();
   return images.count;
 }
 

@@ -17,9 +17,10 @@ struct IdxImages {
 IdxImages ReadIdxImages(const std::string& path);
 std::vector<uint8_t> ReadIdxLabels(const std::string& path);
 
-// Writes the LMDB `database` as Caffe's convert_mnist_data does: keys 00000000, 00000001, ...,
-// Datum records of 1 x height x width bytes with their label. Returns the number of records.
+// Writes `database` (backend: lmdb or leveldb) as Caffe's convert_mnist_data does: keys 00000000,
+// 00000001, ..., Datum records of 1 x height x width bytes with their label. Returns the number of
+// records.
 int64_t ConvertMnist(const std::string& images, const std::string& labels,
-                     const std::string& database);
+                     const std::string& database, const std::string& backend = "lmdb");
 
 }  // namespace carafe

@@ -12,15 +12,13 @@
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/data/database_folder.h"
 #include "carafe/data/source.h"
 
 namespace carafe {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kHowToMake[] =
-    "`carafe digits --out DIR` or `carafe convert_mnist_data IMAGES LABELS DB`";
 
 struct CloseEnv {
   void operator()(MDB_env* env) const { mdb_env_close(env); }
@@ -39,42 +37,10 @@ std::string_view View(const MDB_val& value) {
   return {static_cast<const char*>(value.mv_data), value.mv_size};
 }
 
-// Throws unless `path` is a folder with a data.mdb that can be read.
-void CheckPath(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) {
-    const std::string looked = fs::path(path).is_relative()
-                                   ? fmt::format(
-                                         "no such folder; looked for it from {}, as "
-                                         "relative paths start at the working directory",
-                                         fs::current_path().string())
-                                   : std::string("no such folder");
-    throw DataError(path, -1, looked,
-                    fmt::format("run from the folder that the path is relative to, or make the "
-                                "database first, e.g. with {}",
-                                kHowToMake));
-  }
-  if (error) {
-    throw DataError(path, -1, fmt::format("cannot be reached: {}", error.message()),
-                    "check the path and its permissions");
-  }
-  if (status.type() != fs::file_type::directory) {
-    throw DataError(path, -1, "this is a file; an LMDB is a folder that holds data.mdb",
-                    "give the path of the folder");
-  }
-  if (!fs::exists(fs::path(path) / "data.mdb", error)) {
-    throw DataError(
-        path, -1, "not an LMDB: the folder holds no data.mdb",
-        fmt::format("check the path and the backend, or make the database, e.g. with {}",
-                    kHowToMake));
-  }
-}
-
 class LmdbSource final : public Source {
  public:
   explicit LmdbSource(const std::string& path) : path_(path) {
-    CheckPath(path);
+    CheckDatabaseFolder(path, "an LMDB", "data.mdb");
     Open();
     CheckFileLength();
     MDB_txn* txn = nullptr;
@@ -86,7 +52,7 @@ class LmdbSource final : public Source {
     size_ = static_cast<int64_t>(stat.ms_entries);
     if (size_ == 0) {
       throw DataError(path_, -1, "the database is empty",
-                      fmt::format("make it again, e.g. with {}", kHowToMake));
+                      fmt::format("make it again, e.g. with {}", kHowToMakeADatabase));
     }
   }
 
@@ -122,7 +88,7 @@ class LmdbSource final : public Source {
     if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == EBADF) {
       throw DataError(DataFile(), -1,
                       fmt::format("this file is not an LMDB database ({})", mdb_strerror(code)),
-                      fmt::format("make the database again, e.g. with {}", kHowToMake));
+                      fmt::format("make the database again, e.g. with {}", kHowToMakeADatabase));
     }
     Check(code, "opening");
   }

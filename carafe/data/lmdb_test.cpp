@@ -193,20 +193,26 @@ TEST(LmdbWriter, SaysWhenItMayNotWrite) {
               HasSubstr("cannot be made: Not a directory\n  fix: choose a place"));
 }
 
-TEST(OpenSource, RefusesWhatItCannotRead) {
+TEST(OpenSource, TakesTheBackendThatIsGivenAndLevelDbWhereNoneIs) {
   LayerParameter layer;
-  const Place place =
-      ParseText("data_param {\n  source: \"db\"\n  backend: LEVELDB }", "net.prototxt", &layer);
+  const Place place = ParseText("data_param { source: \"db\" }", "net.prototxt", &layer);
   const SettingsOwner owner{"layer \"d\" (Data)", place};
-  EXPECT_EQ(ErrorText<ConfigError>([&] { OpenSource(layer.data_param(), owner); }),
-            "net.prototxt:3:3: error: layer \"d\" (Data): this build cannot read LevelDB "
-            "databases\n  fix: use an LMDB database and write backend: LMDB");
-  layer.mutable_data_param()->clear_backend();
-  EXPECT_THAT(ErrorText<ConfigError>([&] { OpenSource(layer.data_param(), owner); }),
-              HasSubstr("backend is missing, which means LEVELDB, and this build cannot read"));
+  const TestFolder folder;
+  const std::string path = folder / "db";
+  layer.mutable_data_param()->set_source(path);
+  Write(path, {{"a", "1"}});
+  EXPECT_THAT(ErrorText<DataError>([&] { OpenSource(layer.data_param(), owner); }),
+              StartsWith(path + ": error: not a LevelDB: the folder holds no CURRENT"));
+  layer.mutable_data_param()->set_backend(DataParameter::LMDB);
+  EXPECT_EQ(OpenSource(layer.data_param(), owner)->Read(0).value, "1");
   layer.mutable_data_param()->clear_source();
   EXPECT_THAT(ErrorText<ConfigError>([&] { OpenSource(layer.data_param(), owner); }),
               HasSubstr("layer \"d\" (Data): source is missing\n  fix: give the path"));
+}
+
+TEST(OpenDatabase, RefusesAnUnknownBackend) {
+  EXPECT_EQ(ErrorText<ConfigError>([] { OpenDatabase("sqlite", "db"); }),
+            "error: the backend \"sqlite\" is unknown\n  fix: use lmdb or leveldb");
 }
 
 }  // namespace

@@ -6,21 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include "carafe/data/database_writer.h"
+
 namespace carafe {
 
-// Writes to the folder path.tmp.<pid>; Finish gives it its name. Whatever goes wrong before (or no
-// Finish at all) leaves nothing behind. For one thread. All functions throw DataError.
-class LmdbWriter {
+class LmdbWriter final : public DatabaseWriter {
  public:
   explicit LmdbWriter(const std::string& path);  // refuses a path that exists
   LmdbWriter(const LmdbWriter&) = delete;
   LmdbWriter& operator=(const LmdbWriter&) = delete;
-  ~LmdbWriter();
+  ~LmdbWriter() override;
 
-  // Keys of 1 to 511 bytes, each once; fastest in ascending order.
-  void Put(std::string_view key, std::string_view value);
-  void Finish();
-  int64_t records() const;
+  void Put(std::string_view key, std::string_view value) override;
+  void Finish() override;
+  int64_t records() const override;
 
  private:
   class Impl;

@@ -1,5 +1,9 @@
 #include "carafe/data/source.h"
 
+#include <fmt/format.h>
+
+#include "carafe/base/error.h"
+
 namespace carafe {
 
 std::unique_ptr<Source> OpenSource(const DataParameter& param, const SettingsOwner& owner) {
@@ -9,13 +13,15 @@ std::unique_ptr<Source> OpenSource(const DataParameter& param, const SettingsOwn
     case DataParameter::LMDB:
       return OpenLmdb(param.source());
     case DataParameter::LEVELDB:
-      break;
+      break;  // also what a missing backend means
   }
-  owner.Fail("data_param.backend",
-             param.has_backend() ? "this build cannot read LevelDB databases"
-                                 : "backend is missing, which means LEVELDB, and this build cannot "
-                                   "read LevelDB databases",
-             "use an LMDB database and write backend: LMDB");
+  return OpenLevelDb(param.source());
+}
+
+std::unique_ptr<Source> OpenDatabase(const std::string& backend, const std::string& path) {
+  if (backend == "lmdb") return OpenLmdb(path);
+  if (backend == "leveldb") return OpenLevelDb(path);
+  throw ConfigError(fmt::format("the backend \"{}\" is unknown", backend), "use lmdb or leveldb");
 }
 
 }  // namespace carafe

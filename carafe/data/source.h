@@ -11,10 +11,12 @@
 
 namespace carafe {
 
-// Views into the source's own memory: valid as long as the source.
+// Views into the source's own memory, or into `owner` where the source has none to show: valid as
+// long as both the source and this record (or a copy of it).
 struct Record {
   std::string_view key;
   std::string_view value;
+  std::shared_ptr<const std::string> owner = nullptr;
 };
 
 // Read-only after construction. Read may be called by any number of threads at once; nobody may
@@ -33,6 +35,15 @@ class Source {
 // ConfigError for settings, DataError for what the path holds.
 std::unique_ptr<Source> OpenSource(const DataParameter& param, const SettingsOwner& owner);
 
+// `backend` as in Caffe's flags: lmdb or leveldb. Throws ConfigError for another.
+std::unique_ptr<Source> OpenDatabase(const std::string& backend, const std::string& path);
+
 std::unique_ptr<Source> OpenLmdb(const std::string& path);
+// Never writes and takes no lock: any number of processes may read one copy. Those of one process
+// that name the same folder share one handle. Counting the records reads them all, so that happens
+// at the first call of size or of Read(index > 0).
+std::unique_ptr<Source> OpenLevelDb(const std::string& path);
+// The lines of a text file that are not blank, without white space at their ends; key: "line 7".
+std::unique_ptr<Source> OpenList(const std::string& path);
 
 }  // namespace carafe

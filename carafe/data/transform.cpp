@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "carafe/base/error.h"
-#include "carafe/base/file.h"
 
 namespace carafe {
 namespace {
@@ -21,42 +20,13 @@ Transformer::Transformer(const TransformationParameter& param, Phase phase, Sett
                "keep one of the two");
   owner_.Check(!param_.force_color() || !param_.force_gray(), "transform_param.force_gray",
                "force_color and force_gray are both true", "keep one of the two");
-  if (param_.has_mean_file()) ReadMeanFile();
+  if (param_.has_mean_file()) mean_ = ReadMeanFile(param_.mean_file());
 }
 
-void Transformer::ReadMeanFile() {
-  const std::string& path = param_.mean_file();
-  BlobProto blob;
-  if (!blob.ParseFromString(ReadFile(path))) {
-    throw DataError(path, -1, "not a mean file: the bytes are no BlobProto",
-                    "make it again with compute_image_mean");
-  }
-  int64_t dims[4] = {blob.num(), blob.channels(), blob.height(), blob.width()};
-  if (blob.has_shape()) {  // aligned at the end: (c, h, w) and (1, c, h, w) mean the same
-    std::fill(dims, dims + 4, 1);
-    const int axes = blob.shape().dim_size();
-    for (int i = 0; i < std::min(axes, 4); ++i) dims[3 - i] = blob.shape().dim(axes - 1 - i);
-  }
-  if (blob.double_data_size() > 0) {
-    mean_.assign(blob.double_data().begin(), blob.double_data().end());
-  } else {
-    mean_.assign(blob.data().begin(), blob.data().end());
-  }
-  const std::string says = fmt::format("{}x{}x{}x{}", dims[0], dims[1], dims[2], dims[3]);
-  bool fits = dims[0] == 1;
-  int64_t count = 1;
-  for (const int64_t dim : dims) {
-    fits = fits && dim > 0 && !__builtin_mul_overflow(count, dim, &count);
-  }
-  if (!fits || count != static_cast<int64_t>(mean_.size())) {
-    throw DataError(
-        path, -1,
-        fmt::format("not a mean file: it says {} but holds {} values", says, mean_.size()),
-        "make it again with compute_image_mean");
-  }
-  mean_channels_ = dims[1];
-  mean_height_ = dims[2];
-  mean_width_ = dims[3];
+PictureMode Transformer::picture_mode() const {
+  return param_.force_color()  ? PictureMode::kColor
+         : param_.force_gray() ? PictureMode::kGray
+                               : PictureMode::kUnchanged;
 }
 
 Shape Transformer::OutputShape(const DatumView& picture) const {
@@ -71,11 +41,11 @@ Shape Transformer::OutputShape(const DatumView& picture) const {
                            param_.mean_value_size(), picture.channels),
                "give one mean_value, or one for each channel");
   owner_.Check(
-      mean_.empty() || (mean_channels_ == picture.channels && mean_height_ == picture.height &&
-                        mean_width_ == picture.width),
+      mean_.values.empty() || (mean_.channels == picture.channels &&
+                               mean_.height == picture.height && mean_.width == picture.width),
       "transform_param.mean_file",
       fmt::format("the mean image {} is {}x{}x{} but the pictures are {} (before cropping)",
-                  param_.mean_file(), mean_channels_, mean_height_, mean_width_,
+                  param_.mean_file(), mean_.channels, mean_.height, mean_.width,
                   picture.SizeText()),
       "use the mean file of this data set, e.g. made with compute_image_mean");
   return {picture.channels, crop > 0 ? crop : picture.height, crop > 0 ? crop : picture.width};
@@ -109,12 +79,12 @@ void Transformer::Write(const DatumView& picture, const In* in, const Window& wi
       const int64_t first = (c * picture.height + window.top + y) * picture.width + window.left;
       const In* row = in + first;
       T* to = out + (c * window.height + y) * window.width;
-      if (mean_.empty()) {
+      if (mean_.values.empty()) {
         for (int64_t x = 0; x < window.width; ++x) {
           to[x] = (static_cast<T>(row[x]) - mean_value) * scale;
         }
       } else {
-        const float* mean = mean_.data() + first;
+        const float* mean = mean_.values.data() + first;
         for (int64_t x = 0; x < window.width; ++x) {
           to[x] = (static_cast<T>(row[x]) - static_cast<T>(mean[x])) * scale;
         }

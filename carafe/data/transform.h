@@ -10,6 +10,7 @@
 #include "carafe/base/random.h"
 #include "carafe/core/shape.h"
 #include "carafe/data/datum.h"
+#include "carafe/data/mean_file.h"
 #include "carafe/data/owner.h"
 #include "carafe/proto/messages.h"
 
@@ -26,6 +27,9 @@ class Transformer {
   // picture: a larger crop, another number of mean values, a mean image of another size.
   Shape OutputShape(const DatumView& picture) const;
 
+  // How encoded pictures are to be decoded: force_color, force_gray, or as they are.
+  PictureMode picture_mode() const;
+
   // Writes OutputShape(picture).Count() values. The draws are elements 0 (mirror), 1 (row) and 2
   // (column) of the slot, so they depend on neither worker nor thread.
   template <typename T>
@@ -36,7 +40,6 @@ class Transformer {
     int64_t top, left, height, width;
     bool mirror;
   };
-  void ReadMeanFile();
   Window Place(const DatumView& picture, const RandomKey& key, int64_t slot) const;
   template <typename T, typename In>
   void Write(const DatumView& picture, const In* in, const Window& window, T* out) const;
@@ -44,8 +47,7 @@ class Transformer {
   const TransformationParameter param_;
   const Phase phase_;
   const SettingsOwner owner_;
-  std::vector<float> mean_;  // of mean_file
-  int64_t mean_channels_ = 0, mean_height_ = 0, mean_width_ = 0;
+  MeanImage mean_;  // of mean_file, or empty
 };
 
 }  // namespace carafe

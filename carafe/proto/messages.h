@@ -16,6 +16,7 @@ using caffe::BiasParameter;
 using caffe::BlobProto;
 using caffe::BlobProtoVector;
 using caffe::BlobShape;
+using caffe::CarafeParallelDataParameter;
 using caffe::CarafeState;
 using caffe::ClipParameter;
 using caffe::ConcatParameter;

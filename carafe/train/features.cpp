@@ -6,7 +6,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/suggest.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 
 namespace carafe {
 namespace {
@@ -27,7 +27,8 @@ Datum EmptyDatum(const Shape& shape) {
 
 class FeatureWriter {
  public:
-  FeatureWriter(const Net<float>& net, const FeatureTarget& target) : writer_(target.database) {
+  FeatureWriter(const Net<float>& net, const FeatureTarget& target, const std::string& backend)
+      : writer_(NewDatabaseWriter(backend, target.database)) {
     blob_ = net.FindBlob(target.blob);
     if (blob_ == nullptr) {
       throw ConfigError(fmt::format("the net has no blob \"{}\"", target.blob),
@@ -44,15 +45,15 @@ class FeatureWriter {
     for (int64_t r = 0; r < rows; ++r) {
       const auto first = values.begin() + r * size;
       datum.mutable_float_data()->Assign(first, first + size);
-      writer_.Put(fmt::format("{:010}", writer_.records()), datum.SerializeAsString());
+      writer_->Put(fmt::format("{:010}", writer_->records()), datum.SerializeAsString());
     }
   }
 
-  int64_t records() const { return writer_.records(); }
-  void Finish() { writer_.Finish(); }
+  int64_t records() const { return writer_->records(); }
+  void Finish() { writer_->Finish(); }
 
  private:
-  LmdbWriter writer_;
+  const std::unique_ptr<DatabaseWriter> writer_;
   const Blob<float>* blob_ = nullptr;  // the net's
 };
 
@@ -61,13 +62,9 @@ class FeatureWriter {
 std::vector<int64_t> ExtractFeatures(Stream& stream, Net<float>& net,
                                      const std::vector<FeatureTarget>& targets, int64_t batches,
                                      const std::string& backend) {
-  if (backend != "lmdb") {
-    throw ConfigError(fmt::format("the database type is \"{}\"", backend),
-                      "this version writes lmdb only");
-  }
   std::vector<std::unique_ptr<FeatureWriter>> writers;
   for (const FeatureTarget& target : targets) {
-    writers.push_back(std::make_unique<FeatureWriter>(net, target));
+    writers.push_back(std::make_unique<FeatureWriter>(net, target, backend));
   }
   RunContext run{.stream = stream};
   for (; run.pass.index < batches; ++run.pass.index) {

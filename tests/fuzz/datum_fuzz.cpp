@@ -13,8 +13,8 @@ void ReadAndTransform(const Source& source, const char* settings, Phase phase) {
   TransformationParameter param;
   ParseText(settings, "settings", &param);
   Datum storage;
-  const DatumView view = ReadDatum(source, 0, &storage);
   const Transformer transformer(param, phase, {});
+  const DatumView view = ReadDatum(source, 0, &storage, transformer.picture_mode());
   const Shape shape = transformer.OutputShape(view);
   if (shape.Count() > kMostElements) return;
   std::vector<float> out(static_cast<size_t>(shape.Count()));
