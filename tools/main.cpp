@@ -1,10 +1,12 @@
-// The `carafe` program (also installed as `caffe`): finds the subcommand, prints errors, returns
-// the exit code.
+// The `carafe` program (also there as `caffe`): finds the subcommand, prints errors, returns the
+// exit code. Under the name of a command it is that command: build/tools has links with the names
+// of Caffe's tools.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +31,8 @@ constexpr char kExamples[] =
 // two dashes.
 std::vector<std::string> NormalizedArguments(int argc, char** argv) {
   std::vector<std::string> arguments;
+  const std::string program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
+  if (CommandRegistry::Instance().Find(program) != nullptr) arguments.push_back(program);
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     const bool one_dash = argument.size() > 2 && argument[0] == '-' && argument[1] != '-' &&

@@ -41,12 +41,9 @@ void CheckForm(const NetSpec& spec) {
   const auto check = [&](bool condition, const char* path, const char* what, const char* fix) {
     if (!condition) throw ConfigError(spec.place.Find(path), what, fix);
   };
-  check(param.layers_size() == 0 || param.layer_size() == 0, "layers",
-        "old `layers` and new `layer` entries are mixed", "write all of them as `layer { ... }`");
-  check(param.layers_size() == 0, "layers", "this version does not read the old form `layers`",
-        "convert the file with upgrade_net_proto_text of Caffe");
-  check(param.input_size() == 0, "input", "this version does not read the old form `input`",
-        "write a layer { type: \"Input\" input_param { shape { dim: ... } } } instead");
+  check(param.layers_size() == 0 && param.input_size() == 0, "",
+        "the net was made in memory in an old form (`layers` or `input`)",
+        "call Upgrade() on its NetSpec first");
   check(param.layer_size() > 0, "", "the net has no layers", "add `layer { ... }` entries");
 }
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "carafe/base/file.h"
-#include "carafe/base/log.h"
 #include "carafe/layers/layer.h"
 #include "carafe/proto/upgrade.h"
 
@@ -15,17 +13,21 @@ namespace carafe {
 std::vector<LayerText> NetSpec::Layers() const {
   std::vector<LayerText> layers;
   for (int i = 0; i < param.layer_size(); ++i) {
-    layers.push_back({param.layer(i), place.Child("layer", i)});
+    const bool own = static_cast<size_t>(i) < layer_places.size();
+    layers.push_back(
+        {param.layer(i), own ? layer_places[static_cast<size_t>(i)] : place.Child("layer", i)});
   }
   return layers;
+}
+
+void Upgrade(NetSpec* spec, const std::string& file) {
+  spec->layer_places = UpgradeNet(&spec->param, file, spec->place).layer_places;
 }
 
 NetSpec ParseNetSpec(const std::string& text, const std::string& file) {
   NetSpec spec;
   spec.place = ParseText(text, file, &spec.param);
-  if (UpgradeBatchNorm(&spec.param)) {
-    LogInfo("{}: BatchNorm's statistics are not learned: their lr_mult is read as 0", file);
-  }
+  Upgrade(&spec, file);
   return spec;
 }
 

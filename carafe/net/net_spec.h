@@ -19,9 +19,14 @@ struct LayerText {
 struct NetSpec {
   NetParameter param;  // `layer` entries included
   Place place;
+  // Where each `layer` was written, if that is not number i of the text: the net had an old form.
+  std::vector<Place> layer_places = {};
 
   std::vector<LayerText> Layers() const;
 };
+
+// Brings a net of an old form up to date, in place; says so in the log.
+void Upgrade(NetSpec* spec, const std::string& file);
 
 // Reads a prototxt. Throws ConfigError with position.
 NetSpec LoadNetSpec(const std::string& path);

@@ -122,15 +122,16 @@ TEST(Net, NamesTheLayerTypeThatWasMeant) {
 TEST(Net, RefusesFormsThatItWouldMisread) {
   EXPECT_EQ(ErrorOf(""),
             "n.prototxt: error: the net has no layers\n  fix: add `layer { ... }` entries");
-  EXPECT_EQ(ErrorOf("name: \"n\"\nlayers { name: \"old\" }"),
-            "n.prototxt:2:1: error: this version does not read the old form `layers`\n"
-            "  fix: convert the file with upgrade_net_proto_text of Caffe");
   EXPECT_EQ(ErrorOf(kInput + std::string("layers { name: \"old\" }")),
             "n.prototxt:2:1: error: old `layers` and new `layer` entries are mixed\n"
             "  fix: write all of them as `layer { ... }`");
-  EXPECT_EQ(ErrorOf("input: \"data\" input_dim: 1\n" + Ip("a", "data", "y")),
-            "n.prototxt:1:1: error: this version does not read the old form `input`\n"
-            "  fix: write a layer { type: \"Input\" input_param { shape { dim: ... } } } instead");
+  for (const char* old : {"layers { }", "input: \"x\" layer { }"}) {
+    NetSpec spec;
+    ParseText(old, "n.prototxt", &spec.param);
+    EXPECT_EQ(ErrorText<ConfigError>([&] { Net<float>(spec, NetState()); }),
+              "error: the net was made in memory in an old form (`layers` or `input`)\n"
+              "  fix: call Upgrade() on its NetSpec first");
+  }
 }
 
 TEST(Net, ChecksHowManyBottomsAndTopsALayerTakes) {

@@ -11,6 +11,7 @@
 #include "carafe/base/file.h"
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
+#include "carafe/proto/dialects.h"
 
 namespace carafe {
 namespace {
@@ -35,10 +36,13 @@ template <typename T>
 void CopyLayer(Stream& stream, const LayerParameter& source, const std::string& file,
                Layer<T>& layer) {
   if (source.blobs_size() != static_cast<int>(layer.blobs().size())) {
+    const bool fused = source.type() == "BatchNorm" && source.blobs_size() == 5;
     throw DataError(file, -1,
                     fmt::format("layer \"{}\" has {} parameters in the file and {} in the net",
                                 layer.name(), source.blobs_size(), layer.blobs().size()),
-                    "rename the layer in the net to train it from the start");
+                    fused ? "this BatchNorm of NVCaffe or Caffe-MPI scales too: give it "
+                            "batch_norm_param { scale_bias: true }"
+                          : "rename the layer in the net to train it from the start");
   }
   for (int i = 0; i < source.blobs_size(); ++i) {
     Blob<T>& blob = layer.blob(i);
@@ -149,7 +153,7 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
   }
 }
 
-NetParameter ReadNetBinary(const std::string& path) {
+NetParameter ReadNetBinary(const std::string& path, NetUpgrade* upgrade) {
   const std::string content = ReadFile(path);
   if (content.starts_with("\x89HDF\r\n")) {
     throw DataError(path, -1, "this version does not read weights in HDF5",
@@ -160,16 +164,16 @@ NetParameter ReadNetBinary(const std::string& path) {
   google::protobuf::io::CodedInputStream coded(&raw);
   coded.SetTotalBytesLimit(INT_MAX);
   NetParameter net;
-  if (content.empty() || content.size() > INT_MAX || !net.ParseFromCodedStream(&coded) ||
+  if (content.empty() || content.size() > INT_MAX || !net.ParsePartialFromCodedStream(&coded) ||
       !coded.ConsumedEntireMessage()) {
     throw DataError(path, -1,
                     fmt::format("this is not a whole .caffemodel ({} bytes)", content.size()),
                     "the file is truncated or of another kind; fetch or write it again");
   }
-  if (net.layers_size() > 0) {
-    throw DataError(path, -1, "this version does not read weights in the old form `layers`",
-                    "convert the file with upgrade_net_proto_binary of Caffe");
-  }
+  const bool foreign = ConvertDialect(&net, path);
+  NetUpgrade done = UpgradeNet(&net, path);
+  done.changed = done.changed || foreign;
+  if (upgrade != nullptr) *upgrade = std::move(done);
   return net;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "carafe/net/net.h"
+#include "carafe/proto/upgrade.h"
 
 namespace carafe {
 
@@ -31,8 +32,10 @@ NetParameter ToNetParameter(Stream& stream, const Net<T>& net, bool with_diff);
 template <typename T>
 void CopyWeights(Stream& stream, const NetParameter& source, const std::string& file, Net<T>& net);
 
-// Reads a .caffemodel; throws DataError for a missing, truncated or foreign file.
-NetParameter ReadNetBinary(const std::string& path);
+// Reads a .caffemodel: of Caffe or of a fork (proto/dialects.h), in its present form or an old one
+// (proto/upgrade.h); `upgrade` tells what had to be done. Throws DataError for a missing, truncated
+// or foreign file, ConfigError for an old net that makes no sense.
+NetParameter ReadNetBinary(const std::string& path, NetUpgrade* upgrade = nullptr);
 // One file, or several separated by commas.
 template <typename T>
 void LoadWeights(Stream& stream, const std::string& paths, Net<T>& net);

@@ -202,13 +202,6 @@ TEST(Weights, FilesThatAreNotWholeOrOfAnotherKindAreRefused) {
   EXPECT_EQ(ReadError(path), path +
                                  ": error: this version does not read weights in HDF5\n"
                                  "  fix: save them as a binaryproto .caffemodel");
-  NetParameter old;
-  old.add_layers()->set_name("a");
-  WriteFileAtomically(path, old.SerializeAsString());
-  EXPECT_EQ(ReadError(path),
-            path +
-                ": error: this version does not read weights in the old form `layers`\n"
-                "  fix: convert the file with upgrade_net_proto_binary of Caffe");
 }
 
 TEST(Weights, ComeFromSeveralFilesInTurn) {

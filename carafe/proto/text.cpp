@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "carafe/base/file.h"
+#include "carafe/base/log.h"
 #include "carafe/base/suggest.h"
+#include "carafe/proto/fork_fields.h"
 
 namespace carafe {
 namespace {
@@ -103,22 +105,50 @@ const Descriptor* EnclosingType(const std::string& text, int line, int column,
   return open.back();
 }
 
+const std::regex& UnknownField() {
+  static const std::regex pattern(R"re(Message type "([\w.]+)" has no field named "(\w+)"\.)re");
+  return pattern;
+}
+
+// The fork that has the unknown field which the error is about; null for any other error.
+const ForkField* ForkFieldOf(const FirstError& error, const Descriptor& root) {
+  std::smatch match;
+  if (!std::regex_match(error.text, match, UnknownField())) return nullptr;
+  const Descriptor* type = MessageNamed(root, match[1]);
+  return type == nullptr ? nullptr : FindForkField(type->name(), match[2].str());
+}
+
+// PMLS-Caffe has a list of devices in quotes where Caffe has one number.
+bool IsQuotedDevice(const FirstError& error, const std::string& text) {
+  if (!error.text.starts_with("Expected integer")) return false;
+  size_t begin = 0;
+  for (int i = 1; i < error.at.line && begin != std::string::npos; ++i) {
+    begin = text.find('\n', begin) + 1;
+  }
+  static const std::regex device(R"re([^#]*\bdevice_id\s*:\s*["'].*)re");
+  return std::regex_match(text.substr(begin, text.find('\n', begin) - begin), device);
+}
+
 // Turns protobuf's sentence into ours, with a remedy.
 [[noreturn]] void ThrowParseError(const FirstError& error, const std::string& text,
                                   const std::string& file, const Descriptor& root) {
   Location at{file, error.at.line, error.at.column};
   std::smatch match;
-  static const std::regex unknown_field(
-      R"re(Message type "([\w.]+)" has no field named "(\w+)"\.)re");
   static const std::regex unknown_value(
       R"re(Unknown enumeration value of "(\w+)" for field "(\w+)"\.)re");
   static const std::regex twice(R"re(Non-repeated field "(\w+)" is specified multiple times\.)re");
   static const std::regex missing(R"re(Message missing required fields: (.*))re");
-  if (std::regex_match(error.text, match, unknown_field)) {
+  if (std::regex_match(error.text, match, UnknownField())) {
     const std::string word = match[2];
     at.column = ColumnOfWord(text, at.line, at.column, word);
     const Descriptor* type = MessageNamed(root, match[1]);
     const std::string simple = type != nullptr ? type->name() : match[1].str();
+    if (const ForkField* fork = ForkFieldOf(error, root)) {
+      throw ConfigError(at, fmt::format("{}.{} is a field of {}", simple, word, fork->fork),
+                        fork->value.empty()
+                            ? std::string(fork->note)
+                            : fmt::format("only \"{}: {}\" is understood", word, fork->value));
+    }
     throw ConfigError(at, fmt::format("{} has no field named \"{}\"", simple, word),
                       type != nullptr ? DidYouMean(word, FieldNames(*type)) : "");
   }
@@ -138,6 +168,10 @@ const Descriptor* EnclosingType(const std::string& text, int line, int column,
   if (std::regex_match(error.text, match, missing)) {
     throw ConfigError({file}, fmt::format("required fields are missing: {}", match[1].str()),
                       "add them");
+  }
+  if (IsQuotedDevice(error, text)) {
+    throw ConfigError(at, "a device_id in quotes is that of PMLS-Caffe",
+                      "give one number without quotes, or name the devices with --gpu");
   }
   throw ConfigError(at, error.text,
                     "see the line in question; the syntax is protobuf's text format");
@@ -183,17 +217,31 @@ Location Place::Find(std::string_view path) const {
   return child.tree_ == nullptr ? best : child.Find(path.substr(dot + 1));
 }
 
+Place Place::Only(std::string_view path) const {
+  Place place;
+  place.start_ = Find(path);
+  return place;
+}
+
 Place ParseText(const std::string& text, const std::string& file,
                 google::protobuf::Message* message) {
-  auto document = std::make_shared<Place::Document>();
-  document->file = file;
-  FirstError error;
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.WriteLocationsTo(&document->tree);
-  parser.SetRecursionLimit(100);
-  if (!parser.ParseFromString(text, message)) {
-    ThrowParseError(error, text, file, *message->GetDescriptor());
+  std::shared_ptr<Place::Document> document;
+  std::string cleaned = text;  // without a fork's fields, each name in one more round
+  while (true) {
+    document = std::make_shared<Place::Document>();
+    document->file = file;
+    FirstError error;
+    TextFormat::Parser parser;
+    parser.RecordErrorsTo(&error);
+    parser.WriteLocationsTo(&document->tree);
+    parser.SetRecursionLimit(100);
+    if (parser.ParseFromString(cleaned, message)) break;
+    const ForkField* fork = ForkFieldOf(error, *message->GetDescriptor());
+    if (fork == nullptr || !fork->left_out || !BlankOut(*fork, &cleaned)) {
+      ThrowParseError(error, text, file, *message->GetDescriptor());
+    }
+    LogInfo("{}: {} of {} is left out: {}", Location{file, error.at.line, 0}.ToString(),
+            fork->field, fork->fork, fork->note);
   }
   Place place;
   place.tree_ = &document->tree;
@@ -205,6 +253,12 @@ Place ParseText(const std::string& text, const std::string& file,
 
 Place ParseTextFile(const std::string& path, google::protobuf::Message* message) {
   return ParseText(ReadFile(path), path, message);
+}
+
+std::string FormatText(const google::protobuf::Message& message) {
+  std::string text;
+  Ensure(TextFormat::PrintToString(message, &text), "a message could not be written as text");
+  return text;
 }
 
 }  // namespace carafe

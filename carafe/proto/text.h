@@ -23,6 +23,8 @@ class Place {
   // The position of the deepest part of a dotted path that the file has, e.g.
   // "inner_product_param.num_output", "param[1].lr_mult". An empty path is the message itself.
   Location Find(std::string_view path) const;
+  // A place for what was made from `path`: all that is asked of it is found there.
+  Place Only(std::string_view path) const;
 
  private:
   friend Place ParseText(const std::string& text, const std::string& file,
@@ -43,5 +45,8 @@ class Place {
 Place ParseText(const std::string& text, const std::string& file,
                 google::protobuf::Message* message);
 Place ParseTextFile(const std::string& path, google::protobuf::Message* message);
+// The message as protobuf's text format writes it: one field a line, numbers as short as they can
+// be.
+std::string FormatText(const google::protobuf::Message& message);
 
 }  // namespace carafe

@@ -133,6 +133,67 @@ TEST(ParseText, RefusesNestingWithoutEnd) {
   EXPECT_THROW(ParseText(text, "s.prototxt", &solver), ConfigError);
 }
 
+// ---- fields of forks ----
+
+TEST(ForkFields, WithoutEffectAreLeftOutAndAllElseKeepsItsPlace) {
+  NetParameter net;
+  const Place place = ParseText(
+      "default_forward_type: FLOAT16 reduce_buckets: 6 # forward_type: not this\n"
+      "layer { name: \"forward_type: x\" forward_type: FLOAT16, type: 'Pooling' forward_math:\n"
+      "FLOAT pooling_param { avg_include_pad: true pool: AVE } }",
+      "n.prototxt", &net);
+  EXPECT_EQ(net.ShortDebugString(),
+            "layer { name: \"forward_type: x\" type: \"Pooling\" pooling_param { pool: AVE } }");
+  EXPECT_EQ(At(place, "layer[0].type"), "n.prototxt:2:56");
+  EXPECT_EQ(At(place, "layer[0].pooling_param.pool"), "n.prototxt:3:45");
+}
+
+TEST(ForkFields, OfSolversThatChangeNothingAreLeftOut) {
+  SolverParameter solver;
+  ParseText(
+      "timeout_sec: 10 timeout_nsec: 0 per_parameter_reduce: false base_lr: 1\n"
+      "solver_data_type: FLOAT",
+      "s.prototxt", &solver);
+  EXPECT_EQ(solver.ShortDebugString(), "base_lr: 1");
+}
+
+TEST(ForkFields, WithAMeaningAreRefusedWithTheForksName) {
+  const auto error = [](const std::string& text) {
+    return ErrorText<ConfigError>([&] {
+      SolverParameter solver;
+      ParseText(text, "s.prototxt", &solver);
+    });
+  };
+  EXPECT_EQ(error("base_lr: 1\n  momentum_policy: \"poly\""),
+            "s.prototxt:2:3: error: SolverParameter.momentum_policy is a field of NVCaffe and "
+            "Caffe-MPI 2.0\n  fix: remove it: momentum stays as it is given");
+  EXPECT_EQ(error("device_id: \"0,1\""),
+            "s.prototxt:1:12: error: a device_id in quotes is that of PMLS-Caffe\n"
+            "  fix: give one number without quotes, or name the devices with --gpu");
+  EXPECT_EQ(ParseError("layer { pooling_param { avg_include_pad: false } }"),
+            "n.prototxt:1:25: error: PoolingParameter.avg_include_pad is a field of intel/caffe\n"
+            "  fix: only \"avg_include_pad: true\" is understood");
+  EXPECT_EQ(ParseError("layers { data_param { shared_file_system: false } }"),
+            "n.prototxt:1:23: error: DataParameter.shared_file_system is a field of PMLS-Caffe\n"
+            "  fix: only \"shared_file_system: true\" is understood");
+}
+
+// A value in braces is none of theirs; an error further on is still found at its place.
+TEST(ForkFields, DoNotHideOtherErrors) {
+  EXPECT_EQ(ParseError("layer { forward_type { } }"),
+            "n.prototxt:1:9: error: LayerParameter.forward_type is a field of NVCaffe and "
+            "Caffe-MPI 2.0\n  fix: all runs in the precision of the net, float by default");
+  EXPECT_EQ(ParseError("layer { forward_type: FLOAT\n botom: 'x' }"),
+            "n.prototxt:2:2: error: LayerParameter has no field named \"botom\"\n"
+            "  fix: did you mean \"bottom\"?");
+}
+
+TEST(FormatText, WritesOneFieldALine) {
+  SolverParameter solver;
+  ParseText("base_lr: 0.01 train_state { stage: 'a' }", "s.prototxt", &solver);
+  EXPECT_EQ(FormatText(solver), "base_lr: 0.01\ntrain_state {\n  stage: \"a\"\n}\n");
+}
+
 TEST(ParseTextFile, NamesAFileThatIsNotThere) {
   const std::string text = ErrorText<DataError>([] {
     NetParameter net;

@@ -12,6 +12,8 @@
 #include "carafe/base/file.h"
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
+#include "carafe/proto/dialects.h"
+#include "carafe/solvers/snapshot_size.h"
 
 namespace carafe {
 namespace {
@@ -35,6 +37,7 @@ SolverState ReadState(const std::string& path) {
                     fmt::format("this is not a whole .solverstate ({} bytes)", bytes.size()),
                     "the file is truncated or of another kind; try --snapshot=auto");
   }
+  ConvertDialect(&state, path);
   return state;
 }
 
@@ -137,7 +140,7 @@ std::string NewestSnapshot(const std::string& prefix) {
     try {
       ReadNetBinary(FindWeights(ReadState(candidate), candidate));
       return candidate;
-    } catch (const DataError& error) {
+    } catch (const Error& error) {
       LogWarning("skipping {}: {}", candidate, error.what());
     }
   }
@@ -153,12 +156,7 @@ void CheckSnapshotPossible(Solver<T>& solver) {
                       "this version cannot write HDF5 snapshots",
                       "use snapshot_format: BINARYPROTO, or leave the line away");
   }
-  const int64_t copies = 1 + static_cast<int64_t>(param.snapshot_diff());
-  if (solver.net().arena_count() * static_cast<int64_t>(sizeof(T)) * copies > INT_MAX) {
-    throw ConfigError(solver.spec().place.Find("snapshot"),
-                      "the net's weights exceed the 2 GiB that a binaryproto file can hold",
-                      "use snapshot_format: HDF5");
-  }
+  CheckSnapshotSize(solver.spec(), solver.net());
   const std::filesystem::path folder = std::filesystem::path(param.snapshot_prefix()).parent_path();
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);

@@ -13,24 +13,6 @@
 namespace carafe {
 namespace {
 
-const char* TypeName(SolverParameter::SolverType type) {
-  switch (type) {
-    case SolverParameter::SGD:
-      return "SGD";
-    case SolverParameter::NESTEROV:
-      return "Nesterov";
-    case SolverParameter::ADAGRAD:
-      return "AdaGrad";
-    case SolverParameter::RMSPROP:
-      return "RMSProp";
-    case SolverParameter::ADADELTA:
-      return "AdaDelta";
-    case SolverParameter::ADAM:
-      return "Adam";
-  }
-  return "SGD";
-}
-
 void CheckRule(const SolverSpec& spec) {
   const SolverParameter& param = spec.param;
   const RuleEntry* rule = RuleRegistry::Instance().Find(param.type());
@@ -76,18 +58,6 @@ void CheckNumbers(const SolverSpec& spec) {
         "give 0 or the iterations between two tests");
 }
 
-void Upgrade(SolverSpec* spec) {
-  SolverParameter& param = spec->param;
-  if (!param.has_solver_type()) return;
-  if (param.has_type()) {
-    throw ConfigError(spec->place.Find("solver_type"),
-                      "both `type` and the old `solver_type` are given", "remove solver_type");
-  }
-  param.set_type(TypeName(param.solver_type()));
-  param.clear_solver_type();
-  LogInfo("solver_type is the old form of type: read as type: \"{}\"", param.type());
-}
-
 void SetDefaultPrefix(SolverSpec* spec) {
   if (spec->param.has_snapshot_prefix() && !spec->param.snapshot_prefix().empty()) {
     std::error_code ignored;
@@ -102,9 +72,9 @@ void SetDefaultPrefix(SolverSpec* spec) {
 }
 
 // Upgraded as a file would be.
-NetSpec InlineNet(const NetParameter& param, const Place& place) {
+NetSpec InlineNet(const SolverSpec& solver, const NetParameter& param, const Place& place) {
   NetSpec net{param, place};
-  UpgradeBatchNorm(&net.param);
+  Upgrade(&net, solver.path.empty() ? "solver" : solver.path);
   return net;
 }
 
@@ -126,7 +96,10 @@ SolverSpec ParseSolverSpec(const std::string& text, const std::string& file) {
   SolverSpec spec;
   spec.path = file;
   spec.place = ParseText(text, file, &spec.param);
-  Upgrade(&spec);
+  if (UpgradeSolver(&spec.param, spec.place)) {
+    LogInfo("{}: solver_type is the old form of type: read as type: \"{}\"", file,
+            spec.param.type());
+  }
   SetDefaultPrefix(&spec);
   CheckRule(spec);
   CheckNumbers(spec);
@@ -148,10 +121,10 @@ SolverNet TrainNetOf(const SolverSpec& spec, int level, const std::vector<std::s
   if (param.has_net()) net.spec = LoadNetSpec(param.net());
   if (param.has_train_net()) net.spec = LoadNetSpec(param.train_net());
   if (param.has_net_param()) {
-    net.spec = InlineNet(param.net_param(), spec.place.Child("net_param"));
+    net.spec = InlineNet(spec, param.net_param(), spec.place.Child("net_param"));
   }
   if (param.has_train_net_param()) {
-    net.spec = InlineNet(param.train_net_param(), spec.place.Child("train_net_param"));
+    net.spec = InlineNet(spec, param.train_net_param(), spec.place.Child("train_net_param"));
   }
   const NetState* wish = param.has_train_state() ? &param.train_state() : nullptr;
   net.state = MergedState(TRAIN, net.spec, wish, level, stages);
@@ -181,13 +154,13 @@ std::vector<SolverNet> TestNetsOf(const SolverSpec& spec, int level,
   for (int i = 0; i < count; ++i) {
     SolverNet net;
     if (i < param.test_net_param_size()) {
-      net.spec = InlineNet(param.test_net_param(i), spec.place.Child("test_net_param", i));
+      net.spec = InlineNet(spec, param.test_net_param(i), spec.place.Child("test_net_param", i));
     } else if (i < own) {
       net.spec = LoadNetSpec(param.test_net(i - param.test_net_param_size()));
     } else if (param.has_net()) {
       net.spec = LoadNetSpec(param.net());
     } else {
-      net.spec = InlineNet(param.net_param(), spec.place.Child("net_param"));
+      net.spec = InlineNet(spec, param.net_param(), spec.place.Child("net_param"));
     }
     const NetState* wish = param.test_state_size() > 0 ? &param.test_state(i) : nullptr;
     net.state = MergedState(TEST, net.spec, wish, level, stages);

@@ -167,6 +167,26 @@ TEST(SolverSpec, UpgradesAnInlineNet) {
   EXPECT_EQ(TrainNetOf(spec).spec.param.layer(0).param(2).lr_mult(), 0);
 }
 
+// The form of Caffe's own examples/mnist/lenet_consolidated_solver.prototxt.
+TEST(SolverSpec, UpgradesOldLayersOfInlineNets) {
+  const SolverSpec spec = ParseSolverSpec(
+      "solver_type: NESTEROV\ntrain_net_param { layers { name: \"d\" type: DATA data_param { "
+      "scale: "
+      "2 } } }\ntest_net_param {\n  input: \"x\" input_dim: 1 input_dim: 1 input_dim: 1 input_dim: "
+      "1"
+      "\n  layers { name: \"r\" type: RELU }\n}\ntest_iter: 1 test_interval: 1",
+      "s.prototxt");
+  EXPECT_EQ(spec.param.type(), "Nesterov");
+  EXPECT_EQ(TrainNetOf(spec).spec.param.ShortDebugString(),
+            "layer { name: \"d\" type: \"Data\" transform_param { scale: 2 } data_param { } }");
+  const std::vector<SolverNet> tests = TestNetsOf(spec);
+  ASSERT_EQ(tests.size(), 1);
+  const std::vector<LayerText> layers = tests[0].spec.Layers();
+  ASSERT_EQ(layers.size(), 2);
+  EXPECT_EQ(layers[0].place.Find("top").ToString(), "s.prototxt:4:3");
+  EXPECT_EQ(layers[1].place.Find("type").ToString(), "s.prototxt:5:22");
+}
+
 TEST(SolverSpec, PointsIntoAnInlineNet) {
   const SolverSpec spec =
       ParseSolverSpec("base_lr: 1\nnet_param {\n  layer { name: \"x\" }\n}", "s.prototxt");

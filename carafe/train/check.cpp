@@ -8,6 +8,7 @@
 #include "carafe/base/file.h"
 #include "carafe/net/net.h"
 #include "carafe/solvers/learning_rate.h"
+#include "carafe/solvers/snapshot_size.h"
 #include "carafe/solvers/solver_spec.h"
 #include "carafe/train/data_stand_in.h"
 
@@ -29,9 +30,11 @@ std::string Describe(const std::string& what, const Net<float>& net) {
 
 // Builds the net, with stand-ins for data that are not there, and tells what it is.
 void Judge(const std::string& what, const NetSpec& spec, const NetState& state,
-           const std::vector<int64_t>& data_shape, CheckReport* report) {
+           const std::vector<int64_t>& data_shape, CheckReport* report,
+           const SolverSpec* trained_by = nullptr) {
   std::vector<std::string> notes;
   const Net<float> net(WithStandInsForMissingData(spec, state, data_shape, &notes), state);
+  if (trained_by != nullptr) CheckSnapshotSize(*trained_by, net);
   report->lines.push_back(Describe(what, net));
   for (const std::string& note : notes) report->lines.push_back("  without data: " + note);
 }
@@ -91,7 +94,7 @@ CheckReport CheckFile(const std::string& path, const std::vector<int64_t>& data_
   const SolverSpec spec = ParseSolverSpec(text, path);
   LearningRate(spec.param, spec.place);
   const SolverNet train = TrainNetOf(spec);
-  Judge("train net", train.spec, train.state, data_shape, &report);
+  Judge("train net", train.spec, train.state, data_shape, &report, &spec);
   int number = 0;
   for (const SolverNet& test : TestNetsOf(spec)) {
     Judge(fmt::format("test net #{}", number++), test.spec, test.state, data_shape, &report);

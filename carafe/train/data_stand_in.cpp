@@ -36,7 +36,6 @@ std::optional<DataSettings> SettingsOf(const LayerParameter& layer) {
 
 std::optional<Picture> PictureOf(const LayerParameter& layer, const DataSettings& settings,
                                  const std::vector<int64_t>& item) {
-  if (settings.batch <= 0) return std::nullopt;
   if (item.size() == 3) return Picture{settings.batch, item[0], item[1], item[2]};
   const TransformationParameter& transform = layer.transform_param();
   const int64_t crop = transform.crop_size();
@@ -78,6 +77,7 @@ NetSpec WithStandInsForMissingData(const NetSpec& spec, const NetState& state,
     const std::optional<DataSettings> settings = SettingsOf(text.param);
     std::error_code ignored;
     if (!settings || std::filesystem::exists(settings->source, ignored)) continue;
+    if (settings->source.empty() || settings->batch <= 0) continue;  // the layer itself complains
     if (FilterLayers({text}, state).empty()) continue;
     const std::optional<Picture> picture = PictureOf(text.param, *settings, item);
     if (!picture) {

@@ -149,6 +149,18 @@ TEST(DataStandIn, UnknownSizeIsAnErrorWithARemedy) {
   EXPECT_THAT(text, HasSubstr("--data_shape="));
 }
 
+TEST(DataStandIn, WhatIsWrongWithoutDataTooIsLeftToTheLayer) {
+  std::vector<std::string> notes;
+  NetSpec spec = DataNet("transform_param { crop_size: 6 }");
+  spec.param.mutable_layer(0)->mutable_data_param()->clear_source();
+  EXPECT_EQ(WithStandInsForMissingData(spec, State(TRAIN), {}, &notes).param.layer(0).type(),
+            "Data");
+  spec = DataNet("transform_param { crop_size: 6 }");
+  spec.param.mutable_layer(0)->mutable_data_param()->set_batch_size(0);
+  EXPECT_EQ(WithStandInsForMissingData(spec, State(TRAIN), {}, &notes).param.layer(0).type(),
+            "Data");
+}
+
 TEST(DataStandIn, LayersOfOtherPhasesAndExistingSourcesStay) {
   std::vector<std::string> notes;
   WithStandInsForMissingData(DataNet(""), State(TEST), {}, &notes);

@@ -40,7 +40,7 @@ words() {
 seeds() { # NAME FOLDER
   local golden=$root/tests/golden
   case $1 in
-  net_fuzz) cp "$golden"/layers/*.prototxt "$golden"/rejected/*.prototxt "$2" 2>/dev/null ;;
+  net_fuzz) cp "$golden"/layers/*.prototxt "$golden"/rejected/*.prototxt "$golden"/formats/upgrade/*.prototxt "$2" 2>/dev/null ;;
   weights_fuzz) find "$golden/formats/models" "$golden/solvers" -name '*.caffemodel' -size -200k -exec cp --backup=numbered -t "$2" {} + ;;
   state_fuzz) find "$golden/solvers" -name '*.solverstate' -exec cp --backup=numbered -t "$2" {} + ;;
   esac

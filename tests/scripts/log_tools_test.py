@@ -139,6 +139,17 @@ class LogTools(unittest.TestCase):
             self.assertNotIn("nan", picture.replace("not shown", ""))
             self.assertEqual(picture.count("font-weight"), 3)
 
+    def test_large_vectors_are_no_curves(self):
+        lines = [line("Solving x"), line("Iteration 5, Testing net (#0)"), line("    Test net output #0: accuracy = 1")]
+        lines += [line(f"    Test net output #{k + 1}: prob = 0.{k}") for k in range(1000)]
+        lines += [line(f"    Test net output #{k}: few = 0.{k}") for k in range(1001, 1004)]
+        self.write(lines)
+        self.run_tool("plot_log.py", "out.svg", "run.log")
+        picture = (self.dir / "out.svg").read_text()
+        self.assertIn("test accuracy", picture)
+        self.assertIn("test few[2]", picture)
+        self.assertNotIn("prob", picture)
+
     def test_ticks_are_round_and_few(self):
         self.assertEqual(svg_chart.ticks(0, 60), [0, 10, 20, 30, 40, 50, 60])
         self.assertEqual([round(t, 6) for t in svg_chart.ticks(0.05, 1.0)], [0.2, 0.4, 0.6, 0.8, 1.0])

@@ -16,6 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import svg_chart  # noqa: E402
 import training_log  # noqa: E402
 
+MOST_ELEMENTS = 8  # of an output that has several; larger ones are left out
+
 
 def curves(log, label):
     """[(panel, name, dashed, points)] of a log."""
@@ -24,9 +26,13 @@ def curves(log, label):
     result.append(("loss", f"{label}: train loss", False, losses))
     for net, rows in sorted(log.tests.items()):
         tag = f"test #{net}" if len(log.tests) > 1 else "test"
-        names = dict.fromkeys(name for row in rows for name in row.values())
-        for name in names:
-            points = [(row.iteration, row.values()[name]) for row in rows if name in row.values()]
+        points_of = {}
+        for row in rows:
+            for name, value in row.values().items():
+                points_of.setdefault(name, []).append((row.iteration, value))
+        for name, points in points_of.items():
+            if f"{name.split('[')[0]}[{MOST_ELEMENTS}]" in points_of:
+                continue  # a whole vector is no curve
             panel = "loss" if name.split("[")[0] in log.losses else "test score"
             result.append((panel, f"{label}: {tag} {name}", True, points))
     rates = [(row.iteration, row.rate) for row in log.train if row.rate is not None]

@@ -1,4 +1,5 @@
 """Reads the log of a training run, Carafe's or the original Caffe's, into rows of numbers."""
+import collections
 import datetime
 import os
 import re
@@ -25,13 +26,13 @@ class Row:
 
     def values(self):
         """{name: value}; the elements of a blob that has several are name[0], name[1], ..."""
-        blobs = [blob for blob, _ in self.outputs]
+        times = collections.Counter(blob for blob, _ in self.outputs)
         seen = {}
         result = {}
         for blob, value in self.outputs:
             index = seen.get(blob, 0)
             seen[blob] = index + 1
-            result[blob if blobs.count(blob) == 1 else f"{blob}[{index}]"] = value
+            result[blob if times[blob] == 1 else f"{blob}[{index}]"] = value
         return result
 
 
