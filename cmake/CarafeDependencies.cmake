@@ -13,6 +13,8 @@ find_package(ZLIB REQUIRED)
 find_package(leveldb REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+# The serial HDF5 by its own name where there is one: plain "hdf5" may be the flavour that needs an MPI.
+pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 
 # The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h

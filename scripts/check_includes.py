@@ -55,7 +55,7 @@ EXTERNAL = [
     (r"google/protobuf/", {f for f in ARROWS if "proto" in reachable(f)}, "no arrow leads to proto/"),
     (r"cblas\.h$|cublas|cudnn", {"kernels"}, "BLAS and cuDNN are functions of kernels/"),
     (r"cuda_runtime", {"core", "kernels", "comm"}, "devices are a matter of core/"),
-    (r"lmdb\.h$", {"data"}, "databases are a matter of data/"),
+    (r"lmdb\.h$|^hdf5\.h$", {"data"}, "databases and HDF5 are a matter of data/"),
 ]
 
 

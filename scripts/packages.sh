@@ -12,7 +12,7 @@ build|cmake|configures the build
 build|ninja-build|runs the build
 build|ccache|a second build takes seconds
 build|lld|links faster than the default linker
-build|pkg-config|finds LMDB and xxHash
+build|pkg-config|finds LMDB, HDF5 and xxHash
 build|libprotobuf-dev|reads and writes prototxt, caffemodel, solverstate
 build|protobuf-compiler|makes the message classes out of carafe.proto
 build|libfmt-dev|formats texts
@@ -23,6 +23,7 @@ build|liblmdb-dev|databases of training images
 build|libleveldb-dev|databases of training images, the older kind
 build|libjpeg62-turbo-dev|decodes and encodes JPEG
 build|libpng-dev|decodes and encodes PNG
+build|libhdf5-dev|weights, snapshots and data in HDF5 files (the serial library)
 build|libxxhash-dev|hashes that compare weights between ranks
 build|zlib1g-dev|reads compressed data sets
 build|libopenblas-openmp-dev|matrix products, in the threads of OpenMP

@@ -36,7 +36,7 @@ class Descriptor {
   const int fd_;
 };
 
-void WriteAndSync(const std::string& path, std::string_view content) {
+void WriteWhole(const std::string& path, std::string_view content) {
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (file.get() < 0) Fail(path, "opening for writing", errno);
   while (!content.empty()) {
@@ -45,7 +45,11 @@ void WriteAndSync(const std::string& path, std::string_view content) {
     if (written < 0) Fail(path, "writing", errno);
     content.remove_prefix(static_cast<size_t>(written));
   }
-  if (fsync(file.get()) != 0) Fail(path, "writing to disk", errno);
+}
+
+void Sync(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.get() < 0 || fsync(file.get()) != 0) Fail(path, "writing to disk", errno);
 }
 
 }  // namespace
@@ -66,10 +70,12 @@ std::string ReadFile(const std::string& path) {
   return std::move(content).str();
 }
 
-void WriteFileAtomically(const std::string& path, std::string_view content) {
+void WriteAtomically(const std::string& path,
+                     const std::function<void(const std::string& temporary)>& write) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
   try {
-    WriteAndSync(temporary, content);
+    write(temporary);
+    Sync(temporary);
     if (rename(temporary.c_str(), path.c_str()) != 0) Fail(path, "renaming", errno);
   } catch (...) {
     unlink(temporary.c_str());
@@ -78,6 +84,10 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const Descriptor directory(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (directory.get() >= 0) fsync(directory.get());
+}
+
+void WriteFileAtomically(const std::string& path, std::string_view content) {
+  WriteAtomically(path, [&](const std::string& temporary) { WriteWhole(temporary, content); });
 }
 
 }  // namespace carafe

@@ -44,9 +44,13 @@ int64_t Dealer::Slot(const Replica& replica, int64_t row) const {
   return deal ? replica.Slot(row) : row;
 }
 
-int64_t Dealer::Record(const Pass& pass, const Replica& replica, int64_t row) const {
+int64_t Dealer::Position(const Pass& pass, const Replica& replica, int64_t row) const {
   const int64_t per_pass = deal ? replica.GlobalRows(batch) : batch;
-  const int64_t position = pass.origin + pass.index * per_pass + Slot(replica, row);
+  return pass.origin + pass.index * per_pass + Slot(replica, row);
+}
+
+int64_t Dealer::Record(const Pass& pass, const Replica& replica, int64_t row) const {
+  const int64_t position = Position(pass, replica, row);
   const int64_t epoch = position / records, index = position % records;
   return shuffle ? ShuffledIndex(shuffle_key, epoch, records, index) : index;
 }

@@ -26,6 +26,8 @@ struct Dealer {
   int64_t Rows(const Replica& replica) const;
   // The slot of a row: names its random draws.
   int64_t Slot(const Replica& replica, int64_t row) const;
+  // The position of a row in the endless row of epochs: epoch position / N, index position % N.
+  int64_t Position(const Pass& pass, const Replica& replica, int64_t row) const;
   // The index of the record that row `row` gets.
   int64_t Record(const Pass& pass, const Replica& replica, int64_t row) const;
 };

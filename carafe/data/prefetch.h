@@ -20,9 +20,10 @@ namespace carafe {
 // What a data layer needs for one Forward.
 template <typename T>
 struct Batch {
-  Shape shape;            // of data, e.g. (rows, c, h, w)
-  std::vector<T> data;    // shape.Count() values
-  std::vector<T> labels;  // one per row
+  Shape shape;                       // of data, e.g. (rows, c, h, w)
+  std::vector<T> data;               // shape.Count() values
+  std::vector<T> labels;             // one per row
+  std::vector<std::vector<T>> tops;  // instead, where a layer has any number of tops
 };
 
 // The consumer is one thread, which also constructs and destroys; the maker is called by the inner

@@ -6,25 +6,10 @@
 #include <utility>
 
 #include "carafe/base/log.h"
+#include "carafe/layers/wait_scope.h"
 
 namespace carafe {
 namespace {
-
-// Tells the trace, if somebody looks, how long the net waits for data.
-class WaitScope {
- public:
-  explicit WaitScope(Trace* trace) : trace_(trace) {
-    if (trace_ != nullptr) trace_->Begin("data", "wait");
-  }
-  WaitScope(const WaitScope&) = delete;
-  WaitScope& operator=(const WaitScope&) = delete;
-  ~WaitScope() {
-    if (trace_ != nullptr) trace_->End();
-  }
-
- private:
-  Trace* const trace_;
-};
 
 Shape WithRows(int64_t rows, const Shape& item) { return {rows, item[0], item[1], item[2]}; }
 

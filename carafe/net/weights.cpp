@@ -11,6 +11,8 @@
 #include "carafe/base/file.h"
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
+#include "carafe/data/hdf5_file.h"
+#include "carafe/net/weights_hdf5.h"
 #include "carafe/proto/dialects.h"
 
 namespace carafe {
@@ -156,8 +158,8 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
 NetParameter ReadNetBinary(const std::string& path, NetUpgrade* upgrade) {
   const std::string content = ReadFile(path);
   if (content.starts_with("\x89HDF\r\n")) {
-    throw DataError(path, -1, "this version does not read weights in HDF5",
-                    "save them as a binaryproto .caffemodel");
+    throw DataError(path, -1, "this is an HDF5 file, not a binaryproto .caffemodel",
+                    "give the weights as a binaryproto here");
   }
   google::protobuf::io::ArrayInputStream raw(
       content.data(), static_cast<int>(std::min<size_t>(content.size(), INT_MAX)));
@@ -178,14 +180,30 @@ NetParameter ReadNetBinary(const std::string& path, NetUpgrade* upgrade) {
 }
 
 template <typename T>
+void LoadWeightsFile(Stream& stream, const std::string& path, Net<T>& net) {
+  if (IsHdf5(path)) {
+    LoadWeightsHdf5(stream, path, net);
+  } else {
+    CopyWeights(stream, ReadNetBinary(path), path, net);
+  }
+}
+
+void CheckWeightsFile(const std::string& path) {
+  if (IsHdf5(path)) {
+    CheckWeightsHdf5(path);
+  } else {
+    ReadNetBinary(path);
+  }
+}
+
+template <typename T>
 void LoadWeights(Stream& stream, const std::string& paths, Net<T>& net) {
   size_t begin = 0;
   while (begin <= paths.size()) {
     const size_t comma = std::min(paths.find(',', begin), paths.size());
     const std::string path = paths.substr(begin, comma - begin);
     begin = comma + 1;
-    if (path.empty()) continue;
-    CopyWeights(stream, ReadNetBinary(path), path, net);
+    if (!path.empty()) LoadWeightsFile(stream, path, net);
   }
 }
 
@@ -203,6 +221,7 @@ uint64_t WeightsHash(Stream& stream, const Net<T>& net) {
   template void ToBlobProto<T>(Stream&, const Blob<T>&, bool, BlobProto*);                 \
   template NetParameter ToNetParameter<T>(Stream&, const Net<T>&, bool);                   \
   template void CopyWeights<T>(Stream&, const NetParameter&, const std::string&, Net<T>&); \
+  template void LoadWeightsFile<T>(Stream&, const std::string&, Net<T>&);                  \
   template void LoadWeights<T>(Stream&, const std::string&, Net<T>&);                      \
   template uint64_t WeightsHash<T>(Stream&, const Net<T>&);
 CARAFE_INSTANTIATE(float)

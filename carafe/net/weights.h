@@ -36,6 +36,10 @@ void CopyWeights(Stream& stream, const NetParameter& source, const std::string& 
 // (proto/upgrade.h); `upgrade` tells what had to be done. Throws DataError for a missing, truncated
 // or foreign file, ConfigError for an old net that makes no sense.
 NetParameter ReadNetBinary(const std::string& path, NetUpgrade* upgrade = nullptr);
+// A binaryproto or HDF5, by its content.
+template <typename T>
+void LoadWeightsFile(Stream& stream, const std::string& path, Net<T>& net);
+void CheckWeightsFile(const std::string& path);  // throws DataError unless it is whole
 // One file, or several separated by commas.
 template <typename T>
 void LoadWeights(Stream& stream, const std::string& paths, Net<T>& net);

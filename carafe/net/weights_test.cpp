@@ -200,8 +200,8 @@ TEST(Weights, FilesThatAreNotWholeOrOfAnotherKindAreRefused) {
   EXPECT_EQ(ReadError(path), expected(18));
   WriteFileAtomically(path, std::string("\x89HDF\r\n\x1a\n", 8) + bytes);
   EXPECT_EQ(ReadError(path), path +
-                                 ": error: this version does not read weights in HDF5\n"
-                                 "  fix: save them as a binaryproto .caffemodel");
+                                 ": error: this is an HDF5 file, not a binaryproto .caffemodel\n"
+                                 "  fix: give the weights as a binaryproto here");
 }
 
 TEST(Weights, ComeFromSeveralFilesInTurn) {

@@ -6,40 +6,21 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "carafe/base/file.h"
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
-#include "carafe/proto/dialects.h"
+#include "carafe/net/weights_hdf5.h"
 #include "carafe/solvers/snapshot_size.h"
+#include "carafe/solvers/state_file.h"
 
 namespace carafe {
 namespace {
 
-constexpr std::string_view kStateSuffix = ".solverstate";
-
-std::string Serialize(const google::protobuf::MessageLite& message, const std::string& path) {
-  std::string bytes;
-  if (message.ByteSizeLong() > INT_MAX || !message.SerializeToString(&bytes)) {
-    throw DataError(path, -1, "the snapshot is larger than a binaryproto file can be (2 GiB)",
-                    "use snapshot_format: HDF5");
-  }
-  return bytes;
-}
-
-SolverState ReadState(const std::string& path) {
-  SolverState state;
-  const std::string bytes = ReadFile(path);
-  if (bytes.empty() || !state.ParseFromString(bytes) || !state.has_iter()) {
-    throw DataError(path, -1,
-                    fmt::format("this is not a whole .solverstate ({} bytes)", bytes.size()),
-                    "the file is truncated or of another kind; try --snapshot=auto");
-  }
-  ConvertDialect(&state, path);
-  return state;
-}
+constexpr std::string_view kStateSuffixes[] = {".solverstate", ".solverstate.h5"};
 
 // The stored path may be stale (relative to another working directory, or moved with its folder).
 std::string FindWeights(const SolverState& state, const std::string& state_path) {
@@ -56,55 +37,60 @@ std::string FindWeights(const SolverState& state, const std::string& state_path)
 
 }  // namespace
 
-SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration) {
+SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration,
+                            SolverParameter::SnapshotFormat format) {
   const std::string stem = fmt::format("{}_iter_{}", prefix, iteration);
-  return {stem + ".caffemodel", stem + std::string(kStateSuffix)};
+  const char* end = format == SolverParameter::HDF5 ? ".h5" : "";
+  return {fmt::format("{}.caffemodel{}", stem, end), fmt::format("{}.solverstate{}", stem, end)};
 }
 
 template <typename T>
 SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe) {
-  const SnapshotFiles files = SnapshotNames(solver.param().snapshot_prefix(), solver.iteration());
-  LogInfo("Snapshotting to binary proto file {}", files.weights);
-  WriteFileAtomically(files.weights, Serialize(ToNetParameter(solver.stream(), solver.net(),
-                                                              solver.param().snapshot_diff()),
-                                               files.weights));
+  const SolverParameter& param = solver.param();
+  const auto format = param.snapshot_format();
+  const char* kind = format == SolverParameter::HDF5 ? "HDF5" : "binary proto";
+  const SnapshotFiles files = SnapshotNames(param.snapshot_prefix(), solver.iteration(), format);
+  LogInfo("Snapshotting to {} file {}", kind, files.weights);
+  if (format == SolverParameter::HDF5) {
+    WriteWeightsHdf5(solver.stream(), solver.net(), param.snapshot_diff(), files.weights);
+  } else {
+    WriteFileAtomically(
+        files.weights,
+        SerializeSnapshot(ToNetParameter(solver.stream(), solver.net(), param.snapshot_diff()),
+                          files.weights));
+  }
   SolverState state;
   state.set_iter(static_cast<int>(solver.iteration()));
   state.set_learned_net(files.weights);
   state.set_current_step(solver.learning_rate().current_step());
-  for (const Blob<T>& blob : solver.history()) {
-    ToBlobProto(solver.stream(), blob, false, state.add_history());
-  }
   *state.mutable_carafe() = carafe;
-  LogInfo("Snapshotting solver state to binary proto file {}", files.state);
-  WriteFileAtomically(files.state, Serialize(state, files.state));
+  LogInfo("Snapshotting solver state to {} file {}", kind, files.state);
+  WriteStateFile(solver.stream(), state, solver.history(), format, files.state);
   return files;
 }
 
 template <typename T>
 std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>& solver) {
-  const SolverState state = ReadState(state_path);
+  const StoredState stored = ReadStateFile(state_path);
+  const SolverState& state = stored.head;
   const std::string weights = FindWeights(state, state_path);
   // All that can be refused without the weights comes first: a refused file changes nothing.
   std::vector<Blob<T>>& history = solver.history();
-  if (state.history_size() != static_cast<int>(history.size())) {
+  if (stored.history.size() != history.size()) {
     throw DataError(state_path, -1,
                     fmt::format("it holds {} history blobs, but solver type {} needs {} here",
-                                state.history_size(), solver.param().type(), history.size()),
+                                stored.history.size(), solver.param().type(), history.size()),
                     "resume with the solver type and the net that wrote it");
   }
-  std::vector<std::vector<double>> values;
   for (size_t i = 0; i < history.size(); ++i) {
-    const std::string what = fmt::format("history blob {}", i);
-    values.push_back(BlobProtoValues(state.history(static_cast<int>(i)), state_path, what));
-    if (static_cast<int64_t>(values[i].size()) != history[i].count()) {
-      throw DataError(
-          state_path, -1,
-          fmt::format("{} has {} values instead of {}", what, values[i].size(), history[i].count()),
-          "resume with the net that wrote it");
+    if (static_cast<int64_t>(stored.history[i].size()) != history[i].count()) {
+      throw DataError(state_path, -1,
+                      fmt::format("history blob {} has {} values instead of {}", i,
+                                  stored.history[i].size(), history[i].count()),
+                      "resume with the net that wrote it");
     }
   }
-  CopyWeights(solver.stream(), ReadNetBinary(weights), weights, solver.net());
+  LoadWeightsFile(solver.stream(), weights, solver.net());
   if (state.carafe().has_weights_hash() &&
       state.carafe().weights_hash() != WeightsHash(solver.stream(), solver.net())) {
     throw DataError(weights, -1,
@@ -112,7 +98,8 @@ std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>
                     "use the .caffemodel of the same snapshot, or --weights to start from it");
   }
   for (size_t i = 0; i < history.size(); ++i) {
-    history[i].SetData(solver.stream(), std::vector<T>(values[i].begin(), values[i].end()));
+    history[i].SetData(solver.stream(),
+                       std::vector<T>(stored.history[i].begin(), stored.history[i].end()));
   }
   solver.set_iteration(state.iter());
   solver.learning_rate().set_current_step(state.current_step());
@@ -128,17 +115,19 @@ std::string NewestSnapshot(const std::string& prefix) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(stem) || !name.ends_with(kStateSuffix)) continue;
-    const char* begin = name.data() + stem.size();
-    const char* end = name.data() + name.size() - kStateSuffix.size();
+    const char* suffix = std::strchr(name.c_str() + std::min(stem.size(), name.size()), '.');
+    if (!name.starts_with(stem) || suffix == nullptr) continue;
+    if (std::ranges::find(kStateSuffixes, suffix) == std::end(kStateSuffixes)) continue;
     int64_t iteration = 0;
-    const auto [stop, error] = std::from_chars(begin, end, iteration);
-    if (error == std::errc() && stop == end) found.emplace_back(iteration, entry.path().string());
+    const auto [stop, error] = std::from_chars(name.data() + stem.size(), suffix, iteration);
+    if (error == std::errc() && stop == suffix) {
+      found.emplace_back(iteration, entry.path().string());
+    }
   }
   std::ranges::sort(found, std::greater<>());
   for (const auto& [iteration, candidate] : found) {
     try {
-      ReadNetBinary(FindWeights(ReadState(candidate), candidate));
+      CheckWeightsFile(FindWeights(ReadStateFile(candidate).head, candidate));
       return candidate;
     } catch (const Error& error) {
       LogWarning("skipping {}: {}", candidate, error.what());
@@ -152,9 +141,7 @@ void CheckSnapshotPossible(Solver<T>& solver) {
   const SolverParameter& param = solver.param();
   if (param.snapshot() == 0 && !param.snapshot_after_train()) return;
   if (param.snapshot_format() == SolverParameter::HDF5) {
-    throw ConfigError(solver.spec().place.Find("snapshot_format"),
-                      "this version cannot write HDF5 snapshots",
-                      "use snapshot_format: BINARYPROTO, or leave the line away");
+    CheckHdf5Names(solver.net());
   }
   CheckSnapshotSize(solver.spec(), solver.net());
   const std::filesystem::path folder = std::filesystem::path(param.snapshot_prefix()).parent_path();

@@ -1,5 +1,5 @@
-// Snapshots: <prefix>_iter_<N>.caffemodel and .solverstate, each written whole or not at all,
-// weights first.
+// Snapshots: <prefix>_iter_<N>.caffemodel and .solverstate, or both with .h5 at the end, each
+// written whole or not at all, weights first.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ struct SnapshotFiles {
   std::string weights, state;
 };
 
-SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration);
+SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration,
+                            SolverParameter::SnapshotFormat format);
 
 // Writes both files. The caller has drained the exchange; `carafe` goes into the state beside
 // Caffe's own fields.
@@ -26,11 +27,13 @@ SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe);
 template <typename T>
 std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>& solver);
 
-// The newest <prefix>_iter_*.solverstate that is whole, with its weights; "" if there is none.
+// The newest <prefix>_iter_*.solverstate (or .solverstate.h5) that is whole, with its weights; ""
+// if there is none.
 std::string NewestSnapshot(const std::string& prefix);
 
 // Throws ConfigError where the first snapshot would fail: a folder that cannot be made or written,
-// a net beyond 2 GiB, a format that this build cannot write. Called before the first iteration.
+// a net beyond the 2 GiB of a binaryproto, layers that HDF5 could not tell apart. Called before the
+// first iteration.
 template <typename T>
 void CheckSnapshotPossible(Solver<T>& solver);
 

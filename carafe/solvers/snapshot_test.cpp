@@ -1,19 +1,27 @@
 #include "carafe/solvers/snapshot.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "carafe/base/file.h"
 #include "carafe/comm/group.h"
+#include "carafe/data/hdf5_file.h"
 #include "carafe/net/weights.h"
+#include "carafe/solvers/state_file.h"
 #include "tests/support/error_text.h"
+#include "tests/support/hdf5_samples.h"
 #include "tests/support/least_squares.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_folder.h"
 
 namespace carafe {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A solver on its own, writing to <folder>/s.
 template <typename T>
@@ -46,27 +54,31 @@ using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(SnapshotOf, Types);
 
 TYPED_TEST(SnapshotOf, ARunGoesOnAsIfItHadNotStopped) {
-  for (const char* more :
+  for (const std::string settings :
        {kMomentum, "type: \"Adam\" momentum: 0.9", "type: \"AdaDelta\" delta: 1e-4",
         "type: \"RMSProp\"", "momentum: 0.9 iter_size: 2 snapshot_diff: true"}) {
-    const TestFolder folder;
-    Running<TypeParam> whole(folder, more), first(folder, more), second(folder, more);
-    whole.Steps(10);
-    first.Steps(4);
-    CarafeState mine;
-    mine.set_samples_seen(16);
-    mine.set_weights_hash(first.Hash());
-    const SnapshotFiles files = WriteSnapshot(first.solver, mine);
-    EXPECT_EQ(files.state, folder / "s_iter_4.solverstate");
-    EXPECT_EQ(files.weights, folder / "s_iter_4.caffemodel");
-    const auto read = ReadSnapshot(files.state, second.solver);
-    ASSERT_TRUE(read.has_value());
-    EXPECT_EQ(read->samples_seen(), 16);
-    EXPECT_EQ(second.solver.iteration(), 4);
-    EXPECT_EQ(second.Hash(), first.Hash());
-    second.Steps(6);
-    EXPECT_EQ(second.Hash(), whole.Hash()) << more;
-    EXPECT_EQ(second.solver.learning_rate().current_step(), 2);
+    for (const bool hdf5 : {false, true}) {
+      const std::string more = settings + (hdf5 ? " snapshot_format: HDF5" : "");
+      const std::string end = hdf5 ? ".h5" : "";
+      const TestFolder folder;
+      Running<TypeParam> whole(folder, more), first(folder, more), second(folder, more);
+      whole.Steps(10);
+      first.Steps(4);
+      CarafeState mine;
+      mine.set_samples_seen(16);
+      mine.set_weights_hash(first.Hash());
+      const SnapshotFiles files = WriteSnapshot(first.solver, mine);
+      EXPECT_EQ(files.state, (folder / "s_iter_4.solverstate") + end);
+      EXPECT_EQ(files.weights, (folder / "s_iter_4.caffemodel") + end);
+      const auto read = ReadSnapshot(files.state, second.solver);
+      ASSERT_TRUE(read.has_value());
+      EXPECT_EQ(read->samples_seen(), 16);
+      EXPECT_EQ(second.solver.iteration(), 4);
+      EXPECT_EQ(second.Hash(), first.Hash());
+      second.Steps(6);
+      EXPECT_EQ(second.Hash(), whole.Hash()) << more;
+      EXPECT_EQ(second.solver.learning_rate().current_step(), 2);
+    }
   }
 }
 
@@ -94,6 +106,89 @@ TEST(Snapshot, HoldsWhatTheOriginalsHold) {
   for (const auto& entry : std::filesystem::directory_iterator(folder / "")) {
     EXPECT_TRUE(entry.path() == files.state || entry.path() == files.weights) << entry.path();
   }
+}
+
+const char kHdf5[] = "momentum: 0.9 snapshot_format: HDF5";
+
+TEST(Hdf5Snapshot, HoldsWhatTheOriginalsHoldAndOurs) {
+  const TestFolder folder;
+  Running<float> run(folder, "type: \"Adam\" momentum: 0.9 snapshot_format: HDF5");
+  run.Steps(3);
+  CarafeState mine;
+  mine.set_samples_seen(int64_t{1} << 40);
+  mine.set_seed(~uint64_t{0});
+  mine.set_workers(3);
+  mine.set_global_batch(12);
+  mine.set_plan("a plan\nof two lines");
+  mine.set_weights_hash(run.Hash());
+  mine.set_tests_done(5);
+  ::testing::internal::CaptureStderr();
+  const SnapshotFiles files = WriteSnapshot(run.solver, mine);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("] Snapshotting to HDF5 file " + files.weights + "\n"));
+  EXPECT_THAT(log, HasSubstr("] Snapshotting solver state to HDF5 file " + files.state + "\n"));
+  const Hdf5File state(files.state);
+  EXPECT_THAT(state.Members("/"),
+              ElementsAre("carafe", "current_step", "history", "iter", "learned_net"));
+  EXPECT_EQ(state.DatasetShape("iter"), (Shape{1}));
+  EXPECT_THAT(state.Read<int32_t>("iter"), ElementsAre(3));
+  EXPECT_THAT(state.Read<int32_t>("current_step"), ElementsAre(1));
+  EXPECT_EQ(state.ReadString("learned_net"), files.weights);
+  EXPECT_THAT(state.Members("history"), ElementsAre("0", "1", "2", "3"));
+  EXPECT_EQ(state.DatasetShape("history/2"), (Shape{3}));
+  Running<float> other(folder, "type: \"Adam\" momentum: 0.9");
+  const auto read = ReadSnapshot(files.state, other.solver);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->SerializeAsString(), mine.SerializeAsString());
+  EXPECT_THAT(Hdf5File(files.weights).Members("data/squares"), ElementsAre("0", "1"));
+}
+
+TEST(Hdf5Snapshot, OfTheOriginalLoads) {
+  const TestFolder folder;
+  const std::string from = SourceDir() + "/tests/golden/solvers/adam_hdf5/snap_iter_10";
+  const StoredState state = ReadStateFile(from + ".solverstate.h5");
+  EXPECT_EQ(state.head.iter(), 10);
+  EXPECT_FALSE(state.head.has_carafe());
+  EXPECT_THAT(state.head.learned_net(), ::testing::EndsWith("snap_iter_10.caffemodel.h5"));
+  EXPECT_GT(state.history.size(), 0u);
+  EXPECT_EQ(state.history.size() % 2, 0u);
+  CheckWeightsFile(from + ".caffemodel.h5");
+}
+
+TEST(Hdf5Snapshot, ThatIsNoneOrCutOffIsRefused) {
+  const TestFolder folder;
+  Running<float> run(folder, kHdf5);
+  run.Steps(1);
+  const SnapshotFiles files = WriteSnapshot(run.solver, {});
+  const auto error = [&](const std::string& path) {
+    return ErrorText<DataError>([&] {
+      Running<float> other(folder, kHdf5);
+      ReadSnapshot(path, other.solver);
+    });
+  };
+  EXPECT_EQ(error(files.weights), files.weights +
+                                      ": error: this HDF5 file is not a .solverstate\n"
+                                      "  fix: give the .solverstate.h5, not the weights");
+  const std::string whole = ReadFile(files.state);
+  WriteFileAtomically(files.state, whole.substr(0, whole.size() - 50));
+  EXPECT_THAT(error(files.state), HasSubstr("the HDF5 file cannot be opened: truncated file"));
+  const std::string made = folder / "made.h5";
+  AddHdf5Numbers(made, "iter", {2}, {1, 2}, Stored::kInt32);
+  AddHdf5Numbers(made, "history/0", {3}, {1, 2, 3});
+  EXPECT_THAT(error(made), HasSubstr("dataset \"iter\" has 2 values instead of one"));
+  std::filesystem::remove(made);
+  AddHdf5Numbers(made, "iter", {1}, {1}, Stored::kInt32);
+  AddHdf5Text(made, "learned_net", files.weights);
+  AddHdf5Numbers(made, "history/0", {3}, {1, 2, 3});
+  EXPECT_THAT(error(made), HasSubstr("it holds 1 history blobs, but solver type SGD needs 2 here"));
+  AddHdf5Numbers(made, "history/2", {3}, {1, 2, 3});
+  EXPECT_THAT(error(made), HasSubstr("dataset \"history/1\" is not in the file"));
+  std::filesystem::remove(made);
+  AddHdf5Numbers(made, "iter", {1}, {1}, Stored::kInt32);
+  AddHdf5Text(made, "learned_net", files.weights);
+  AddHdf5Numbers(made, "history/0", {3}, {1, 2, 3});
+  AddHdf5Numbers(made, "history/1", {1}, {1});
+  EXPECT_EQ(error(made), "no error");
 }
 
 TEST(Snapshot, KeepsTheLastUpdateAsDiffWhenAsked) {
@@ -252,6 +347,18 @@ TEST(NewestSnapshot, SkipsWhatIsBroken) {
   EXPECT_EQ(NewestSnapshot(folder / "s"), file(7, "solverstate"));
 }
 
+TEST(NewestSnapshot, TakesBothForms) {
+  const TestFolder folder;
+  Running<float> hdf5(folder, kHdf5), plain(folder);
+  hdf5.Steps(2);
+  const SnapshotFiles second = WriteSnapshot(hdf5.solver, {});
+  plain.Steps(1);
+  const SnapshotFiles first = WriteSnapshot(plain.solver, {});
+  EXPECT_EQ(NewestSnapshot(folder / "s"), second.state);
+  WriteFileAtomically(second.weights, ReadFile(second.weights).substr(0, 500));
+  EXPECT_EQ(NewestSnapshot(folder / "s"), first.state);
+}
+
 TEST(NewestSnapshot, LooksOnlyAtItsOwnPrefix) {
   const TestFolder folder;
   Running<float> run(folder);
@@ -262,6 +369,8 @@ TEST(NewestSnapshot, LooksOnlyAtItsOwnPrefix) {
   WriteFileAtomically(folder / "s_iter_.solverstate", state);
   WriteFileAtomically(folder / "other_iter_9.solverstate", state);
   WriteFileAtomically(folder / "s_iter_9.solverstate.tmp.1", state);
+  WriteFileAtomically(folder / "s_iter_9.solverstate.h5.tmp.1", state);
+  WriteFileAtomically(folder / "s_iter_9.5.solverstate", state);
   EXPECT_EQ(NewestSnapshot(folder / "s"), files.state);
   EXPECT_EQ(NewestSnapshot(folder / "no/such/folder/s"), "");
 }
@@ -297,11 +406,26 @@ TEST(CheckSnapshotPossible, RefusesAFolderThatCannotBe) {
   EXPECT_EQ(PossibleError(folder, "file/x/s", "snapshot_after_train: false"), "no error");
 }
 
-TEST(CheckSnapshotPossible, RefusesAFormatThatCannotBeWritten) {
+TEST(CheckSnapshotPossible, RefusesLayersThatHdf5CouldNotTellApart) {
   const TestFolder folder;
-  EXPECT_EQ(PossibleError(folder, "s", "snapshot: 1\nsnapshot_format: HDF5"),
-            "s.prototxt:4:1: error: this version cannot write HDF5 snapshots\n"
-            "  fix: use snapshot_format: BINARYPROTO, or leave the line away");
+  EXPECT_EQ(PossibleError(folder, "s", "snapshot: 1\nsnapshot_format: HDF5"), "no error");
+  const auto error = [&](const char* format) {
+    return ErrorText<ConfigError>([&] {
+      Stream stream;
+      const std::string twice = LeastSquares::Layer(4) +
+                                "layer { name: \"squares\" type: \"DummyData\" top: \"d\" "
+                                "dummy_data_param { shape { dim: 1 } } }";
+      Solver<float> solver(
+          ParseSolverSpec(fmt::format("lr_policy: \"fixed\" net_param {{ {} }} snapshot_prefix: "
+                                      "\"{}\" snapshot_format: {}",
+                                      twice, folder / "s", format),
+                          "s.prototxt"),
+          stream, {});
+      CheckSnapshotPossible(solver);
+    });
+  };
+  EXPECT_THAT(error("HDF5"), HasSubstr("another layer has this name, too"));
+  EXPECT_EQ(error("BINARYPROTO"), "no error");
 }
 
 }  // namespace

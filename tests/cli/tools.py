@@ -8,7 +8,7 @@ import sys
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from cli import ROOT, CarafeTest, difference, main, weights  # noqa: E402
+from cli import BUILD, ROOT, CarafeTest, difference, main, weights  # noqa: E402
 
 # Every line that scripts of Caffe's users look for in a training log, as they look for it.
 TRAIN_LINES = (
@@ -76,6 +76,12 @@ class Tools(CarafeTest):
                                             f'"{name}_lmdb" backend: LMDB batch_size: 20 }} }}')
             out = self.carafe("summary", "features.prototxt").stdout
             self.assertIn(f"20x{channels}x{size}x{size}", out)
+
+    def test_extract_features_is_a_program_of_its_own_too(self):
+        self.train()
+        subprocess.run([BUILD / "tools/extract_features", "snap/small_iter_100.caffemodel", "net.prototxt", "ip", "ip_lmdb",
+                        "1", "lmdb"], cwd=self.dir, check=True, stderr=subprocess.DEVNULL, timeout=60)
+        self.assertTrue((self.dir / "ip_lmdb/data.mdb").exists())
 
     def test_bad_wishes_for_features(self):
         self.train()

@@ -93,6 +93,27 @@ class Train(CarafeTest):
             self.assertIn("Restoring previous solver status from snap/small_iter_", result.stderr)
             self.assertEqual((self.dir / "snap/small_iter_200.caffemodel").read_bytes(), whole, f"{ranks} ranks")
 
+    def test_hdf5_snapshots_resume_bit_for_bit_and_load_as_weights(self):
+        self.write_solver(max_iter=40, snapshot=20, more="snapshot_format: HDF5\n")
+        log = self.log_of(self.carafe("train", "--solver=solver.prototxt"))
+        self.assertIn("Snapshotting to HDF5 file snap/small_iter_20.caffemodel.h5", log)
+        self.assertIn("Snapshotting solver state to HDF5 file snap/small_iter_20.solverstate.h5", log)
+        last = self.dir / "snap/small_iter_40.caffemodel.h5"
+        whole = last.read_bytes()
+        for file in (self.dir / "snap").glob("small_iter_40.*"):
+            file.unlink()
+        result = self.carafe("train", "--solver=solver.prototxt", "--snapshot=auto", ranks=2)
+        self.assertIn("Restoring previous solver status from snap/small_iter_20.solverstate.h5", result.stderr)
+        last.unlink()
+        self.carafe("train", "--solver=solver.prototxt", "--snapshot=snap/small_iter_20.solverstate.h5")
+        self.assertEqual(last.read_bytes(), whole)
+        self.assertEqual(sorted(p.name for p in (self.dir / "snap").glob("*.tmp.*")), [])
+        self.carafe("test", "--model=net.prototxt", f"--weights={last}", "--iterations=2")
+        cut = self.dir / "cut.h5"
+        cut.write_bytes(whole[:-100])
+        result = self.carafe("test", "--model=net.prototxt", f"--weights={cut}", expect=1)
+        self.assertIn("cut.h5: error: the HDF5 file cannot be opened: truncated file", result.stderr)
+
     def stop_with(self, number, ranks, expect):
         self.write_solver(max_iter=1000000)
         process = self.start("train", "--solver=solver.prototxt", ranks=ranks)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -11,7 +12,16 @@ namespace carafe::golden {
 namespace {
 
 // Message types of an object header.
-enum { kDataspace = 0x01, kDatatype = 0x03, kLayout = 0x08, kContinuation = 0x10, kGroup = 0x11 };
+enum {
+  kDataspace = 0x01,
+  kDatatype = 0x03,
+  kLayout = 0x08,
+  kFilters = 0x0b,
+  kContinuation = 0x10,
+  kGroup = 0x11
+};
+enum { kContiguous = 1, kChunked = 2 };        // layouts
+constexpr uint64_t kUndefined = ~uint64_t{0};  // an address that was never given
 
 constexpr uint64_t kRootHeader = 64;  // in superblock version 0: the root's header address
 
@@ -70,11 +80,21 @@ void Hdf5File::ReadMessage(int type, uint64_t at, Object* object) const {
     object->is_signed = (At<uint8_t>(at + 1) & 8) != 0;
     object->element_bytes = At<uint32_t>(at + 4);
   } else if (type == kLayout) {
-    if (At<uint8_t>(at) != 3 || At<uint8_t>(at + 1) != 1) {
-      throw std::runtime_error(path_ + ": a dataset is not stored in one piece");
+    const int kind = At<uint8_t>(at + 1);
+    if (At<uint8_t>(at) != 3 || (kind != kContiguous && kind != kChunked)) {
+      throw std::runtime_error(path_ + ": a dataset is stored in an unknown way");
     }
-    object->data = At<uint64_t>(at + 2);
-    object->data_bytes = At<uint64_t>(at + 10);
+    if (kind == kContiguous) {
+      object->data = At<uint64_t>(at + 2);
+      object->data_bytes = At<uint64_t>(at + 10);
+    } else {
+      object->chunk_tree = At<uint64_t>(at + 3);
+      for (uint64_t axis = 0; axis + 1 < At<uint8_t>(at + 2); ++axis) {
+        object->chunk.push_back(At<uint32_t>(at + 11 + 4 * axis));
+      }
+    }
+  } else if (type == kFilters) {
+    throw std::runtime_error(path_ + ": a dataset is compressed");
   }
 }
 
@@ -103,14 +123,15 @@ Hdf5File::Object Hdf5File::ReadObject(uint64_t header) const {
   return object;
 }
 
-uint64_t Hdf5File::FindInTree(uint64_t tree, uint64_t names, const std::string& name) const {
+void Hdf5File::ListTree(uint64_t tree, uint64_t names,
+                        std::map<std::string, uint64_t>* members) const {
   CheckSignature(tree, "TREE");
   const int level = At<uint8_t>(tree + 5);
   const int children = At<uint16_t>(tree + 6);
   for (int c = 0; c < children; ++c) {
     const uint64_t child = At<uint64_t>(tree + 32 + 16 * static_cast<uint64_t>(c));
     if (level > 0) {
-      if (const uint64_t found = FindInTree(child, names, name)) return found;
+      ListTree(child, names, members);
       continue;
     }
     CheckSignature(child, "SNOD");
@@ -118,31 +139,100 @@ uint64_t Hdf5File::FindInTree(uint64_t tree, uint64_t names, const std::string& 
     for (int e = 0; e < entries; ++e) {
       const uint64_t entry = child + 8 + 40 * static_cast<uint64_t>(e);
       const uint64_t text = names + At<uint64_t>(entry);
-      CheckRange(text, name.size() + 1);
-      if (name == bytes_.c_str() + text) return At<uint64_t>(entry + 8);
+      CheckRange(text, 1);
+      (*members)[bytes_.c_str() + text] = At<uint64_t>(entry + 8);
     }
   }
-  return 0;
+}
+
+std::map<std::string, uint64_t> Hdf5File::MembersOf(const Object& group) const {
+  std::map<std::string, uint64_t> members;
+  if (group.heap == 0) return members;
+  CheckSignature(group.heap, "HEAP");
+  ListTree(group.tree, At<uint64_t>(group.heap + 24), &members);
+  return members;
+}
+
+Hdf5File::Object Hdf5File::Find(const std::string& path) const {
+  Object object = ReadObject(At<uint64_t>(kRootHeader));
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t slash = std::min(path.find('/', begin), path.size());
+    const auto members = MembersOf(object);
+    const auto found = members.find(path.substr(begin, slash - begin));
+    if (found == members.end()) {
+      throw std::runtime_error(fmt::format("{}: there is no {}", path_, path));
+    }
+    begin = slash + 1;
+    object = ReadObject(found->second);
+  }
+  return object;
+}
+
+std::vector<std::string> Hdf5File::List(const std::string& group) const {
+  std::vector<std::string> names;
+  for (const auto& [name, header] : MembersOf(Find(group))) names.push_back(name);
+  return names;
+}
+
+void Hdf5File::ReadChunks(uint64_t tree, const Object& dataset, std::string* raw) const {
+  CheckSignature(tree, "TREE");
+  const size_t axes = dataset.shape.size();
+  const uint64_t key_size = 8 + 8 * (axes + 1);
+  const bool leaf = At<uint8_t>(tree + 5) == 0;
+  int64_t elements = 1;
+  for (const int64_t size : dataset.chunk) elements *= size;
+  for (int c = 0; c < At<uint16_t>(tree + 6); ++c) {
+    const uint64_t key = tree + 24 + static_cast<uint64_t>(c) * (key_size + 8);
+    const uint64_t child = At<uint64_t>(key + key_size);
+    if (!leaf) {
+      ReadChunks(child, dataset, raw);
+      continue;
+    }
+    CheckRange(child, static_cast<uint64_t>(elements) * dataset.element_bytes);
+    for (int64_t e = 0; e < elements; ++e) {  // chunks reach beyond the edge
+      int64_t rest = e, to = 0, step = 1;
+      bool inside = true;
+      for (size_t axis = axes; axis-- > 0;) {
+        const auto at = At<int64_t>(key + 8 + 8 * axis) + rest % dataset.chunk[axis];
+        rest /= dataset.chunk[axis];
+        inside = inside && at < dataset.shape[axis];
+        to += at * step;
+        step *= dataset.shape[axis];
+      }
+      if (!inside) continue;
+      std::memcpy(raw->data() + to * dataset.element_bytes,
+                  bytes_.data() + child + static_cast<uint64_t>(e) * dataset.element_bytes,
+                  dataset.element_bytes);
+    }
+  }
+}
+
+std::string Hdf5File::Raw(const Object& dataset) const {
+  size_t bytes = dataset.element_bytes;
+  for (const int64_t dim : dataset.shape) bytes *= static_cast<size_t>(dim);
+  if (dataset.chunk_tree != 0) {
+    std::string raw(bytes, '\0');
+    if (dataset.chunk_tree != kUndefined) ReadChunks(dataset.chunk_tree, dataset, &raw);
+    return raw;
+  }
+  if (bytes == 0) return "";
+  CheckRange(dataset.data, bytes);
+  return bytes_.substr(dataset.data, bytes);
+}
+
+std::string Hdf5File::ReadText(const std::string& dataset) const {
+  const Object object = Find(dataset);
+  if (object.type_class != 3) {
+    throw std::runtime_error(fmt::format("{}: {} is no text", path_, dataset));
+  }
+  return Raw(object).c_str();  // up to the zero byte
 }
 
 Array Hdf5File::Read(const std::string& dataset) const {
-  Object object = ReadObject(At<uint64_t>(kRootHeader));
-  for (size_t begin = 0; begin <= dataset.size();) {
-    const size_t slash = std::min(dataset.find('/', begin), dataset.size());
-    const std::string name = dataset.substr(begin, slash - begin);
-    begin = slash + 1;
-    uint64_t header = 0;
-    if (object.heap != 0) {
-      CheckSignature(object.heap, "HEAP");
-      header = FindInTree(object.tree, At<uint64_t>(object.heap + 24), name);
-    }
-    if (header == 0) throw std::runtime_error(fmt::format("{}: no dataset {}", path_, dataset));
-    object = ReadObject(header);
-  }
-  size_t count = 1;
-  for (const int64_t dim : object.shape) count *= static_cast<size_t>(dim);
-  CheckRange(object.data, count * object.element_bytes);
-  const char* raw = bytes_.data() + object.data;
+  const Object object = Find(dataset);
+  const std::string bytes = Raw(object);
+  const char* raw = bytes.data();
+  const size_t count = bytes.size() / std::max<size_t>(1, object.element_bytes);
   Array array;
   array.shape = object.shape;
   const auto is = [&](int type_class, uint32_t bytes) {

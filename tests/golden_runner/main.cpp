@@ -11,7 +11,6 @@
 
 #include "carafe/base/log.h"
 #include "case.h"
-#include "stand_ins.h"
 
 namespace carafe::golden {
 namespace {
@@ -116,7 +115,6 @@ int Run(Flags flags) {
     for (const Case& c : cases) fmt::print("{}/{}\n", c.kind(), c.name());
     return 0;
   }
-  AddStandIns();
   SetLogToStderr(flags.verbose);
   const WorkingCopy copy(flags.folder);
   Tally all;

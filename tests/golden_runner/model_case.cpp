@@ -4,6 +4,8 @@
 
 #include "carafe/base/file.h"
 #include "carafe/net/weights.h"
+#include "carafe/net/weights_hdf5.h"
+#include "hdf5_file.h"
 #include "nets.h"
 #include "tools.h"
 
@@ -34,6 +36,26 @@ void CompareSaved(const NetParameter& saved, const NetParameter& file, const std
   }
 }
 
+// Likewise for HDF5: the groups, and the datasets in them.
+void CompareSavedHdf5(Stream& stream, const Net<float>& net, const std::string& path,
+                      Report& report) {
+  const std::string saved_path = path + ".saved";
+  WriteWeightsHdf5(stream, net, /*with_diff=*/false, saved_path);
+  const Hdf5File file(path), saved(saved_path);
+  const std::vector<std::string> layers = file.List("data");
+  report.Compare("saved layers", Array::Of(layers), Array::Of(saved.List("data")), {});
+  if (layers != saved.List("data")) return;
+  for (const std::string& layer : layers) {
+    const std::vector<std::string> blobs = file.List("data/" + layer);
+    report.Check(blobs == saved.List("data/" + layer),
+                 fmt::format("saved layer {}: other number of blobs", layer));
+    for (const std::string& blob : blobs) {
+      const std::string name = fmt::format("data/{}/{}", layer, blob);
+      report.Compare("saved " + name, file.Read(name), saved.Read(name), {0, 0});
+    }
+  }
+}
+
 }  // namespace
 
 void RunModel(const Case& c, Report& report) {
@@ -59,7 +81,9 @@ void RunModel(const Case& c, Report& report) {
     if (!key.starts_with("out/")) continue;
     report.Compare(key, array, DataOf(stream, BlobNamed(net, key.substr(4))), c.tolerance());
   }
-  if (c.Get("save", false)) {
+  if (c.Get("save", false) && c.Get("load_hdf5", false)) {
+    CompareSavedHdf5(stream, net, weights, report);
+  } else if (c.Get("save", false)) {
     CompareSaved(ToNetParameter(stream, net, /*with_diff=*/false), ReadNetBinary(weights), weights,
                  report);
   }

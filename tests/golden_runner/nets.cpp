@@ -6,8 +6,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "stand_ins.h"
-
 namespace carafe::golden {
 
 NetState StateOf(const NetSpec& spec, Phase phase, int level,
@@ -88,16 +86,13 @@ bool IsCaffeType(const std::string& type) {
   return types.contains(type);
 }
 
-bool InLibrary(const std::string& type) {
-  return LayerRegistry::Instance().Find(type) != nullptr && !IsStandIn(type);
-}
+bool InLibrary(const std::string& type) { return LayerRegistry::Instance().Find(type) != nullptr; }
 
-void RequireLayerTypes(const NetParameter& net, bool allow_stand_ins) {
+void RequireLayerTypes(const NetParameter& net) {
   std::set<std::string> missing;
   for (const LayerParameter& layer : net.layer()) {
     const std::string& type = layer.type();
-    const bool there = InLibrary(type) || (allow_stand_ins && IsStandIn(type));
-    if (!there && IsCaffeType(type)) missing.insert("layer type " + type);
+    if (!InLibrary(type) && IsCaffeType(type)) missing.insert("layer type " + type);
   }
   if (!missing.empty()) throw Missing({missing.begin(), missing.end()});
 }

@@ -13,9 +13,8 @@ NetState StateOf(const NetSpec& spec, Phase phase, int level = 0,
                  const std::vector<std::string>& stages = {});
 Phase PhaseOf(const Case& c, int otherwise);
 
-// Throws Missing for layer types of Caffe that the library lacks. Stand-ins of the runner count as
-// there only if allowed.
-void RequireLayerTypes(const NetParameter& net, bool allow_stand_ins = false);
+// Throws Missing for layer types of Caffe that the library lacks.
+void RequireLayerTypes(const NetParameter& net);
 // Types that Caffe has, whether or not the library does.
 bool IsCaffeType(const std::string& type);
 bool InLibrary(const std::string& type);

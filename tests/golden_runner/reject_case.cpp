@@ -11,7 +11,7 @@ namespace {
 
 void BuildSolver(const Case& c, Stream& stream) {
   const SolverSpec spec = LoadSolverSpec(c.Text("path"));
-  RequireLayerTypes(TrainNetOf(spec).spec.param, /*allow_stand_ins=*/true);
+  RequireLayerTypes(TrainNetOf(spec).spec.param);
   Solver<float> solver(spec, stream, SolverOptions{});
   if (!c.Has("run")) return;
   Group group;

@@ -69,6 +69,26 @@ Named SnapshotContent(const std::string& prefix) {
   return content;
 }
 
+// The same of a snapshot in HDF5; "model/layers" are the groups.
+Named SnapshotContentHdf5(const std::string& prefix) {
+  Named content;
+  const Hdf5File model(prefix + ".caffemodel.h5"), state(prefix + ".solverstate.h5");
+  content["model/layers"] = Array::Of(model.List("data"));
+  for (const std::string& layer : model.List("data")) {
+    for (const std::string& blob : model.List("data/" + layer)) {
+      const std::string tail = fmt::format("{}/{}", layer, blob);
+      content["model/param/" + tail] = model.Read("data/" + tail);
+    }
+  }
+  content["state/iter"] = state.Read("iter");
+  content["state/current_step"] = state.Read("current_step");
+  content["state/learned_net"] = Array::Of({state.ReadText("learned_net")});
+  for (const std::string& blob : state.List("history")) {
+    content["state/history/" + blob] = state.Read("history/" + blob);
+  }
+  return content;
+}
+
 class SolverCase {
  public:
   SolverCase(const Case& c, Report& report)
@@ -81,8 +101,7 @@ class SolverCase {
 
   void Run() {
     const SolverSpec spec = LoadSolverSpec(folder_ + "/solver.prototxt");
-    RequireLayerTypes(TrainNetOf(spec).spec.param, /*allow_stand_ins=*/true);
-    if (case_.Get("h5", false)) throw Missing({"HDF5 snapshots"});
+    RequireLayerTypes(TrainNetOf(spec).spec.param);
     KeepReferenceSnapshot();
     Train(spec);
     if (snapshot() == 0) return;
@@ -101,6 +120,14 @@ class SolverCase {
   int iterations() const { return case_.entry.at("iters"); }
   int snapshot() const { return case_.Get("snapshot", 0); }
   std::string SnapshotPrefix() const { return fmt::format("{}/snap_iter_{}", folder_, snapshot()); }
+  bool hdf5() const { return case_.Get("h5", false); }
+  std::vector<std::string> Suffixes() const {
+    const std::string end = hdf5() ? ".h5" : "";
+    return {".caffemodel" + end, ".solverstate" + end};
+  }
+  Named Content() const {
+    return hdf5() ? SnapshotContentHdf5(SnapshotPrefix()) : SnapshotContent(SnapshotPrefix());
+  }
 
   std::unique_ptr<Solver<float>> MakeSolver(const SolverSpec& spec) {
     auto solver = std::make_unique<Solver<float>>(spec, stream_, SolverOptions{});
@@ -115,13 +142,13 @@ class SolverCase {
 
   void KeepReferenceSnapshot() {
     if (snapshot() == 0) return;
-    reference_ = SnapshotContent(SnapshotPrefix());
-    for (const char* suffix : {".caffemodel", ".solverstate"}) {
+    reference_ = Content();
+    for (const std::string& suffix : Suffixes()) {
       fs::rename(SnapshotPrefix() + suffix, SnapshotPrefix() + suffix + ".ref");
     }
   }
   void RestoreReferenceSnapshot() {
-    for (const char* suffix : {".caffemodel", ".solverstate"}) {
+    for (const std::string& suffix : Suffixes()) {
       fs::rename(SnapshotPrefix() + suffix + ".ref", SnapshotPrefix() + suffix);
     }
   }
@@ -166,7 +193,7 @@ class SolverCase {
   }
 
   void CompareSnapshot() {
-    const Named ours = SnapshotContent(SnapshotPrefix());
+    const Named ours = Content();
     for (const auto& [key, array] : reference_) {
       const auto found = ours.find(key);
       report_.Check(found != ours.end(), fmt::format("snapshot: {} is missing", key));
@@ -180,7 +207,7 @@ class SolverCase {
   void Resume(const SolverSpec& spec, const std::string& what, const Named& expected,
               const Tolerance& tolerance) {
     const auto solver = MakeSolver(spec);
-    ReadSnapshot(SnapshotPrefix() + ".solverstate", *solver);
+    ReadSnapshot(SnapshotPrefix() + Suffixes()[1], *solver);
     Connect(*solver);
     report_.Check(solver->iteration() == snapshot(),
                   fmt::format("{}: iteration is {}", what, solver->iteration()));
