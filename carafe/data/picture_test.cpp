@@ -200,10 +200,10 @@ std::string Bmp(int width, int height, int depth, const std::string& palette,
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
     return text;
   };
-  return "BM" + number(0, 8) + number(static_cast<uint32_t>(54 + palette.size()), 4) +
+  return "BM" + std::string(8, '\0') + number(static_cast<uint32_t>(54 + palette.size()), 4) +
          number(40, 4) + number(static_cast<uint32_t>(width), 4) +
          number(static_cast<uint32_t>(height), 4) + number(1, 2) +
-         number(static_cast<uint32_t>(depth), 2) + number(0, 16) +
+         number(static_cast<uint32_t>(depth), 2) + std::string(16, '\0') +
          number(static_cast<uint32_t>(palette.size() / 4), 4) + number(0, 4) + palette + pixels;
 }
 

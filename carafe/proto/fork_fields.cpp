@@ -32,8 +32,6 @@ constexpr ForkField kFields[] = {
     {"LayerParameter", "forward_math", kNvcaffe, true, "", kPrecision},
     {"LayerParameter", "backward_math", kNvcaffe, true, "", kPrecision},
     {"LayerParameter", "cudnn_math_override", kNvcaffe, true, "", kPrecision},
-    {"LayerParameter", "parallel_data_param", "CaffeGPI", false, "", "use a Data layer: its records are dealt over the ranks"},
-    {"LayerParameter", "parallel_inmem_data_param", "CaffeGPI", false, "", "use a Data layer: its records are dealt over the ranks"},
     {"ConvolutionParameter", "cudnn_convolution_algo_seeker", kNvcaffe, true, "", "algorithms are chosen by themselves"},
     {"ConvolutionParameter", "conv_algos_override", kNvcaffe, true, "", "algorithms are chosen by themselves"},
     {"DataParameter", "threads", kNvcaffe, true, "", kReaders},

@@ -176,9 +176,6 @@ TEST(ForkFields, WithAMeaningAreRefusedWithTheForksName) {
   EXPECT_EQ(ParseError("layers { data_param { shared_file_system: false } }"),
             "n.prototxt:1:23: error: DataParameter.shared_file_system is a field of PMLS-Caffe\n"
             "  fix: only \"shared_file_system: true\" is understood");
-  EXPECT_EQ(ParseError("layer { parallel_data_param { source: 's' } }"),
-            "n.prototxt:1:9: error: LayerParameter.parallel_data_param is a field of CaffeGPI\n"
-            "  fix: use a Data layer: its records are dealt over the ranks");
 }
 
 // A value in braces is none of theirs; an error further on is still found at its place.

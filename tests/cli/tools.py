@@ -91,7 +91,7 @@ class Tools(CarafeTest):
                 (("ip,conv1", "a", "1", "lmdb"), "2 blobs and 1 databases\n  fix: "),
                 (("ipp", "a", "1", "lmdb"), 'the net has no blob "ipp"\n  fix: did you mean "ip"'),
                 (("ip", "a", "0", "lmdb"), "the number of batches is 0\n  fix: "),
-                (("ip", "a", "1", "mdb"), '"mdb"\n  fix: '),
+                (("ip", "a", "1", "mdb"), 'the backend "mdb" is unknown\n  fix: use lmdb or leveldb'),
                 (("ip", "a", "1", "lmdb", "TPU"), 'the device is "TPU"\n  fix: '),
                 (("ip", "digits_test_lmdb", "1", "lmdb"), "digits_test_lmdb")):
             self.assertIn(text, self.carafe(*start, *arguments, expect=1).stderr)
