@@ -15,6 +15,7 @@
 #include "carafe/net/weights_hdf5.h"
 #include "carafe/proto/batch_norm_dialect.h"
 #include "carafe/proto/dialects.h"
+#include "carafe/proto/private_fields.h"
 
 namespace carafe {
 namespace {
@@ -124,6 +125,7 @@ NetParameter ToNetParameter(Stream& stream, const Net<T>& net, bool with_diff) {
     LayerParameter* param = result.add_layer();
     *param = layer.spec().param();
     param->clear_blobs();
+    DropPrivateFields(param);
     if (param->loss_weight_size() == 0 && FindLayer(layer.spec()).info.is_loss) {
       for (size_t t = 0; t < net.tops()[l].size(); ++t) param->add_loss_weight(t == 0 ? 1 : 0);
     }

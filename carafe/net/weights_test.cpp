@@ -57,6 +57,20 @@ TYPED_TEST(WeightsOf, ANetReturnBitForBit) {
   EXPECT_EQ(WeightsHash(from.stream, from.net), WeightsHash(to.stream, to.net));
 }
 
+TEST(Weights, OfAFileCarryNoFieldsOfOurOwn) {
+  Running<float> net(
+      "layer { name: 'p' type: 'Permute' bottom: 'x' top: 'p' permute_param { order: 1 order: 0 } }"
+      "layer { name: 'l' type: 'Input' top: 'l' input_param { shape { dim: 3 } } }"
+      "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'p' bottom: 'l'"
+      "        loss_param { label_smoothing: 0.1 ignore_label: 5 } }");
+  const NetParameter saved = net.Saved();
+  ASSERT_EQ(saved.layer_size(), 4);
+  EXPECT_EQ(saved.layer(1).type(), "Permute");
+  EXPECT_FALSE(saved.layer(1).has_permute_param());
+  EXPECT_FALSE(saved.layer(3).loss_param().has_label_smoothing());
+  EXPECT_EQ(saved.layer(3).loss_param().ignore_label(), 5);
+}
+
 // caffe-parallel and Caffe-MPI 1.0 write scale and bias first, as (1, C, 1, 1).
 TEST(Weights, OfAForksBatchNormFindTheirPlaces) {
   Running<float> run(

@@ -140,6 +140,8 @@ const std::set<std::string> kAddedFields = {
     "DataParameter.shuffle = 10000",
     "LayerParameter.interp_param = 10000",
     "LayerParameter.norm_param = 10001",
+    "LayerParameter.parallel_data_param = 10147",
+    "LayerParameter.parallel_inmem_data_param = 10148",
     "LayerParameter.permute_param = 10002",
     "LayerParameter.shuffle_channel_param = 10003",
     "LayerParameter.smooth_l1_loss_param = 10004",
@@ -156,9 +158,9 @@ const std::set<std::string> kAddedFields = {
     "SolverState.carafe = 10000",
 };
 const std::set<std::string> kAddedMessages = {
-    "CarafeState",       "InterpParameter",         "NormalizeParameter",
-    "PermuteParameter",  "ShuffleChannelParameter", "SmoothL1LossParameter",
-    "UpsampleParameter",
+    "CarafeParallelDataParameter", "CarafeState",       "InterpParameter",
+    "NormalizeParameter",          "PermuteParameter",  "ShuffleChannelParameter",
+    "SmoothL1LossParameter",       "UpsampleParameter",
 };
 
 TEST(Schema, AddsOnlyWhatIsListedHere) {
