@@ -1,5 +1,5 @@
 // What is in a picture? classification deploy.prototxt net.caffemodel mean.binaryproto labels.txt
-// picture.ppm prints the five likeliest labels, in the form of Caffe's program of this name.
+// picture.jpg prints the five likeliest labels, in the form of Caffe's program of this name.
 #include <cstdio>
 #include <exception>
 
@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   if (argc != 6) {
     std::fprintf(
         stderr,
-        "usage: %s deploy.prototxt net.caffemodel mean.binaryproto labels.txt picture.ppm\n"
+        "usage: %s deploy.prototxt net.caffemodel mean.binaryproto labels.txt picture.jpg\n"
         "  \"\" as the mean subtracts nothing\n",
         argv[0]);
     return 1;
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   try {
     Classifier classifier(argv[1], argv[2], argv[3], argv[4]);
     std::printf("---------- Prediction for %s ----------\n", argv[5]);
-    for (const Prediction& prediction : classifier.Classify(ReadPicture(argv[5]), 5)) {
+    for (const Prediction& prediction : classifier.Classify(argv[5], 5)) {
       std::printf("%.4f - \"%s\"\n", prediction.confidence, prediction.label.c_str());
     }
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/data/picture.h"
 #include "carafe/net/weights.h"
 
 namespace {
@@ -76,13 +77,16 @@ void Classifier::LoadMean(const std::string& path) {
   }
 }
 
-std::vector<Prediction> Classifier::Classify(const Picture& picture, size_t most) {
+std::vector<Prediction> Classifier::Classify(const std::string& picture, size_t most) {
   const carafe::Shape& shape = input().shape();
-  Picture fitted = Resize(WithChannels(picture, static_cast<int>(shape[1])),
-                          static_cast<int>(shape[2]), static_cast<int>(shape[3]));
-  const size_t plane = fitted.values.size() / mean_.size();
-  for (size_t i = 0; i < fitted.values.size(); ++i) fitted.values[i] -= mean_[i / plane];
-  input().SetData(stream_, fitted.values);
+  const auto mode = shape[1] == 1 ? carafe::PictureMode::kGray : carafe::PictureMode::kColor;
+  const std::string planes = carafe::PlanesOf(
+      carafe::ResizePicture(carafe::ReadPicture(picture, mode), shape[2], shape[3]));
+  const size_t plane = planes.size() / mean_.size();
+  std::vector<float> values(planes.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<uint8_t>(planes[i])) - mean_[i / plane];
+  input().SetData(stream_, values);
 
   carafe::RunContext run{.stream = stream_};
   net_->Forward(run);

@@ -7,7 +7,6 @@
 
 #include "carafe/core/stream.h"
 #include "carafe/net/net.h"
-#include "picture.h"
 
 struct Prediction {
   std::string label;
@@ -22,8 +21,8 @@ class Classifier {
   Classifier(const std::string& model, const std::string& weights, const std::string& mean_file,
              const std::string& label_file);
 
-  // The `most` likeliest labels, the best first.
-  std::vector<Prediction> Classify(const Picture& picture, size_t most);
+  // The `most` likeliest labels of a picture file, the best first.
+  std::vector<Prediction> Classify(const std::string& picture, size_t most);
 
  private:
   void LoadMean(const std::string& path);
