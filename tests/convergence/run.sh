@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
 # The nightly runs: training to the end on real data, minutes each, compared with recorded results (results.md).
 #
-# usage: tests/convergence/run.sh [mnist] [fashion_mnist] [lstm]
+# usage: tests/convergence/run.sh [mnist] [fashion_mnist] [cifar10] [lstm]
 #
-# Needs the release build; mnist needs $CARAFE_DATA/mnist (default data/mnist), fashion_mnist Debian's package
+# Needs the release build; mnist and cifar10 need $CARAFE_DATA/mnist and /cifar10 (default data/), fashion_mnist Debian's package
 # dataset-fashion-mnist, lstm nothing. A set that is not there is skipped, and said so. Ends with `N passed, N failed[, N skipped]`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 passed=0 failed=0 skipped=0
 
-# converge NAME LOWEST HIGHEST: the test accuracy at the end must lie between the two.
+# converge NAME LOWEST HIGHEST TRAIN...: the test accuracy at the end of the command must lie between the two.
 converge() {
-  local name=$1 run=runs/convergence/$1 accuracy
+  local name=$1 low=$2 high=$3 run=runs/convergence/$1 accuracy
   if ! "examples/$name/create_$name.sh"; then
     echo "skip  $name: its data are not there"
     skipped=$((skipped + 1))
     return
   fi
   mkdir -p "$run"
-  build/tools/carafe train --solver="examples/$name/lenet_solver.prototxt" --run_dir="$run" --quiet
+  "${@:4}" --run_dir="$run" --quiet
   accuracy=$(awk -F, '$3 == "test" && $5 == "accuracy" { value = $6 } END { print value }' "$run/metrics.csv")
-  if awk -v a="$accuracy" -v low="$2" -v high="$3" 'BEGIN { exit !(a >= low && a <= high) }'; then
+  if awk -v a="$accuracy" -v low="$low" -v high="$high" 'BEGIN { exit !(a >= low && a <= high) }'; then
     echo "ok    $name: test accuracy $accuracy"
     passed=$((passed + 1))
   else
-    echo "FAIL  $name: test accuracy $accuracy, expected $2 to $3"
+    echo "FAIL  $name: test accuracy $accuracy, expected $low to $high"
     failed=$((failed + 1))
   fi
 }
@@ -46,11 +46,15 @@ learn_text() {
   fi
 }
 
-[ $# != 0 ] || set -- mnist fashion_mnist lstm
+[ $# != 0 ] || set -- mnist fashion_mnist cifar10 lstm
 for name in "$@"; do
   case $name in
-  mnist) converge mnist 0.988 0.993 ;;
-  fashion_mnist) converge fashion_mnist 0.88 0.93 ;;
+  mnist | fashion_mnist)
+    range=(0.988 0.993)
+    [ "$name" = mnist ] || range=(0.88 0.93)
+    converge "$name" "${range[@]}" build/tools/carafe train --solver="examples/$name/lenet_solver.prototxt"
+    ;;
+  cifar10) converge cifar10 0.7285 0.7485 examples/cifar10/train_quick.sh ;; # the original: 0.7385
   lstm) learn_text ;;
   *) echo "there is no run \"$name\"" >&2 && exit 2 ;;
   esac
