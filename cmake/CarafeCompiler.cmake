@@ -32,10 +32,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The precompiled header of protobuf's messages needs the sloppiness; the base folder lets one clone use what another
-  # has compiled.
-  set(carafe_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(carafe_launcher ${CMAKE_SOURCE_DIR}/scripts/compile.sh ${CMAKE_SOURCE_DIR})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${carafe_launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${carafe_launcher})
 endif()
