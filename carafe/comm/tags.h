@@ -3,9 +3,9 @@
 
 namespace carafe {
 
-constexpr int kControlTag = 1;         // heartbeats, failures, leave-taking
-constexpr int kCollectiveTag = 2;      // Group's collectives, in call order
-constexpr int kVotesTag = 3;           // the votes of a step, in step order
-constexpr int kFirstExchangeTag = 16;  // buckets, from here on; see exchange/engine.h
+constexpr int kControlTag = 1;     // heartbeats, failures, leave-taking
+constexpr int kCollectiveTag = 2;  // Group's collectives, in call order
+constexpr int kVotesTag = 3;       // and 4: the votes of a step
+constexpr int kExchangeTag = 16;   // and 17: gradients and values, see exchange/channel.h
 
 }  // namespace carafe

@@ -77,7 +77,7 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
       MakeExchange<T>("allreduce", {.group = group,
                                     .params = arena.params,
                                     .update =
-                                        [&](int p) {
+                                        [&](int p, Stream&) {
                                           ExpectSums(arena.params[p], p, group.size(), step);
                                           ++updates[p];
                                         },
@@ -99,7 +99,7 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
     EXPECT_EQ(verdict.loss, group.size() * (group.size() + 1) / 2);
     EXPECT_EQ(verdict.stop, 0);
   }
-  exchange->Drain();
+  exchange->Drain(stream);
   for (int count : updates) EXPECT_EQ(count, steps);
   EXPECT_EQ(exchange->stats().steps, steps);
 }
@@ -147,7 +147,7 @@ TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
         MakeExchange<double>("allreduce", {.group = group,
                                            .params = arena.params,
                                            .update =
-                                               [&](int) {
+                                               [&](int, Stream&) {
                                                  if (updates++ > 0) return;
                                                  for (int p = 0; p < 3; ++p)
                                                    ExpectSums(arena.params[p], p, 3, 1);
@@ -160,7 +160,7 @@ TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
     exchange->AwaitVerdict();
     exchange->AwaitValue(0, 1, stream);
     EXPECT_EQ(updates, 1);
-    exchange->Drain();
+    exchange->Drain(stream);
     EXPECT_EQ(updates, 3);
   });
 }
@@ -171,7 +171,7 @@ TEST(Exchange, EveryRankHearsEveryVote) {
       Arena<float> arena({3});
       Stream stream;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+          "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
       const bool last = group.rank() == group.size() - 1;
       for (int step = 0; step < 20; ++step) {
         exchange->AwaitValue(0, 0, stream);
@@ -181,7 +181,7 @@ TEST(Exchange, EveryRankHearsEveryVote) {
         EXPECT_EQ(verdict.loss / verdict.weight, 0.5);
         EXPECT_EQ(verdict.stop, step == 19 ? 1 : 0);
       }
-      exchange->Drain();
+      exchange->Drain(stream);
     });
 }
 
@@ -192,7 +192,8 @@ TEST(Exchange, CancelForgetsTheStep) {
       Stream stream;
       int updates = 0;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [&](int) { ++updates; }});
+          "allreduce",
+          {.group = group, .params = arena.params, .update = [&](int, Stream&) { ++updates; }});
       for (int step = 0; step < 4; ++step) {
         for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
         FillGradients(arena, group.rank(), step);
@@ -200,7 +201,7 @@ TEST(Exchange, CancelForgetsTheStep) {
         exchange->FinishStep({.bad = step % 2 == 0 && group.rank() == 0 ? 1.0 : 0.0});
         if (exchange->AwaitVerdict().bad > 0) exchange->Cancel();
       }
-      exchange->Drain();
+      exchange->Drain(stream);
       EXPECT_EQ(updates, 4);
     });
 }
@@ -211,7 +212,7 @@ TEST(Exchange, RefusesCallsOutOfOrder) {
       Arena<float> arena({3, 4});
       Stream stream;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+          "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
       EXPECT_THROW(exchange->AwaitVerdict(), InternalError);
       EXPECT_THROW(exchange->FinishStep({}), InternalError);
       exchange->GradientReady(0, 0, stream);
@@ -220,14 +221,14 @@ TEST(Exchange, RefusesCallsOutOfOrder) {
       exchange->GradientReady(0, 1, stream);
       exchange->FinishStep({});
       exchange->AwaitVerdict();
-      exchange->Drain();
+      exchange->Drain(stream);
     });
 }
 
 TEST(Exchange, UnknownNameListsThoseThatAreBuilt) {
   Group group;
   try {
-    MakeExchange<float>("gossip", {.group = group, .params = {}, .update = [](int) {}});
+    MakeExchange<float>("gossip", {.group = group, .params = {}, .update = [](int, Stream&) {}});
     FAIL() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("gossip"), HasSubstr("allreduce")));
@@ -240,7 +241,7 @@ TEST(Exchange, RefusesDifferentPlansAndNamesTheParameter) {
     Arena<float> arena({10, group.rank() == 2 ? 21 : 20, 5});
     try {
       MakeExchange<float>("allreduce",
-                          {.group = group, .params = arena.params, .update = [](int) {}});
+                          {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
     } catch (const ConfigError& error) {
       errors[group.rank()] = error.what();
     }
@@ -259,7 +260,7 @@ TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
         Arena<float> arena({30, 200000, 5});
         Stream stream;
         const auto exchange = MakeExchange<float>(
-            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+            "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
         try {
           for (int step = 0;; ++step) {
             for (int p : {0, 1, 2}) exchange->AwaitValue(0, p, stream);
@@ -297,7 +298,7 @@ TEST(Exchange, ARankThatStopsAnnouncingIsNamed) {
         Arena<float> arena({30, 20000});
         Stream stream;
         const auto exchange = MakeExchange<float>(
-            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+            "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
         try {
           for (int step = 0;; ++step) {
             for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);

@@ -75,12 +75,13 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket
   group_ = &group;
   exchange_ = MakeExchange<T>(
       exchange,
-      ExchangeSetup<T>{.group = group,
-                       .params = infos,
-                       .update = [this](int e) { Update(exchanged_[static_cast<size_t>(e)]); },
-                       .update_needs_all = param().clip_gradients() >= 0,
-                       .bucket_bytes = bucket_bytes,
-                       .overlap = overlap});
+      ExchangeSetup<T>{
+          .group = group,
+          .params = infos,
+          .update = [this](int e, Stream&) { Update(exchanged_[static_cast<size_t>(e)]); },
+          .update_needs_all = param().clip_gradients() >= 0,
+          .bucket_bytes = bucket_bytes,
+          .overlap = overlap});
 }
 
 template <typename T>
@@ -240,7 +241,7 @@ void Solver<T>::UpdateFrozen() {
 template <typename T>
 void Solver<T>::Drain() {
   if (!exchange_) return;
-  exchange_->Drain();
+  exchange_->Drain(stream_);
   UpdateFrozen();
 }
 
