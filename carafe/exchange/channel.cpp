@@ -1,5 +1,7 @@
 #include "carafe/exchange/channel.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "carafe/base/error.h"
@@ -10,14 +12,14 @@ namespace {
 constexpr int32_t kGoodbye = -1;
 constexpr int kLast = 1 << 30;  // the priority of what follows everything else
 
+int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
+  return tags.first_payload + static_cast<int>(sequence % ChannelTags::kPayloads);
+}
+
 }  // namespace
 
-Channel::Channel(int rank, int size, const std::vector<int>& peers, int first_tag)
-    : header_tag_(first_tag),
-      payload_tag_(first_tag + 1),
-      peers_(peers),
-      state_(size),
-      listening_(peers.size()) {
+Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags)
+    : tags_(tags), peers_(peers), state_(size), listening_(peers.size()) {
   for (int peer : peers_) {
     Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
     state_[peer].flying.resize(kWindow);
@@ -61,11 +63,13 @@ bool Channel::PollSends(Transport& transport, int rank, Peer& peer, ChannelEvent
     if (peer.queue.empty()) continue;
     const Outgoing& next = peer.queue.top();
     flying.notice = next.notice;
+    flying.notice.sequence = peer.sent++;
     flying.ticket = next.ticket;
     flying.busy = true;
-    flying.header = transport.Send(rank, header_tag_, &flying.notice, sizeof(Notice));
+    flying.header = transport.Send(rank, tags_.header, &flying.notice, sizeof(Notice));
     if (next.notice.bytes > 0)
-      flying.payload = transport.Send(rank, payload_tag_, next.data, next.notice.bytes);
+      flying.payload = transport.Send(rank, PayloadTag(tags_, flying.notice.sequence), next.data,
+                                      next.notice.bytes);
     peer.queue.pop();
     moved = true;
   }
@@ -76,11 +80,15 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
   bool moved = false;
   while (!peer.gone) {
     if (peer.header == 0)
-      peer.header = transport.Receive(rank, header_tag_, &peer.next, sizeof(Notice));
+      peer.header = transport.Receive(rank, tags_.header, &peer.next, sizeof(Notice));
     if (!transport.Done(peer.header)) break;
     peer.header = 0;
     moved = true;
     const Notice notice = peer.next;
+    if (notice.sequence != peer.heard++)
+      throw CommError(fmt::format("message {} of rank {} came where message {} was due",
+                                  notice.sequence, rank, peer.heard - 1),
+                      "the network between the ranks loses or repeats messages");
     if (notice.journey == kGoodbye) {
       peer.gone = true;
       --listening_;
@@ -91,7 +99,9 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
       throw InternalError("a message announces more bytes than any message has");
     void* place = events.PlaceFor(rank, notice);
     const Request payload =
-        notice.bytes > 0 ? transport.Receive(rank, payload_tag_, place, notice.bytes) : 0;
+        notice.bytes > 0
+            ? transport.Receive(rank, PayloadTag(tags_, notice.sequence), place, notice.bytes)
+            : 0;
     peer.incoming.push_back({notice, payload});
   }
   while (!peer.incoming.empty()) {

@@ -13,14 +13,23 @@
 
 namespace carafe {
 
-// What a message is about. The channel itself reads `bytes` only; journeys below 0 are its own.
+// What a message is about. The channel reads `bytes` and fills `sequence`; journeys below 0
+// are its own.
 struct Notice {
   int32_t journey = 0;
   int32_t chunk = 0;
   int32_t label = 0;
-  int32_t reserved = 0;
+  uint32_t sequence = 0;  // of the channel: counts the messages to this peer
   int64_t step = 0;
   uint64_t bytes = 0;
+};
+
+// A payload's tag goes round with the message's sequence, so that one that was lost or came twice
+// is never taken for another.
+struct ChannelTags {
+  static constexpr int kPayloads = 4096;
+  int header;
+  int first_payload;  // kPayloads of them
 };
 
 // Told by the channel, from inside Poll.
@@ -39,8 +48,8 @@ class Channel {
  public:
   static constexpr int kWindow = 3;  // messages under way to one peer
 
-  // Uses two tags from first_tag on; `peers` are all that may send or be sent to.
-  Channel(int rank, int size, const std::vector<int>& peers, int first_tag);
+  // `peers` are all that may send or be sent to.
+  Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags);
 
   // Lower priority values go first, then the order of the calls.
   void Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket);
@@ -79,6 +88,8 @@ class Channel {
     std::priority_queue<Outgoing> queue;
     std::vector<Flying> flying;  // kWindow of them
     Notice next;                 // the header that is awaited
+    uint32_t sent = 0;           // headers
+    uint32_t heard = 0;          // headers
     Request header = 0;
     bool gone = false;              // has closed
     std::deque<Incoming> incoming;  // payloads come in the order of their headers
@@ -86,8 +97,7 @@ class Channel {
   bool PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
   bool PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
 
-  const int header_tag_;
-  const int payload_tag_;
+  const ChannelTags tags_;
   std::vector<int> peers_;
   std::vector<Peer> state_;  // by rank; empty for those that are not peers
   int64_t open_ = 0;         // sends and payloads that are not done

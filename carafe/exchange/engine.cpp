@@ -46,12 +46,12 @@ bool Meet(int64_t begin, int64_t end, int64_t other_begin, int64_t other_end) {
 }  // namespace
 
 template <typename T>
-Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, int first_tag)
+Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, const ChannelTags& tags)
     : rank_(rank),
       size_(size),
       journeys_(std::move(journeys)),
       states_(journeys_.size()),
-      channel_(rank, size, PeersOf(journeys_, rank, size), first_tag) {
+      channel_(rank, size, PeersOf(journeys_, rank, size), tags) {
   for (size_t j = 0; j < journeys_.size(); ++j) {
     for (const Program& program : journeys_[j].chunks) {
       Ensure(states_[j].chunks.size() < size_t{1} << kChunkBits &&

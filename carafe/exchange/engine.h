@@ -34,7 +34,7 @@ template <typename T>
 class Engine final : private ChannelEvents {
  public:
   // Memory is not owned. Equal journeys on all ranks, but for the memory and the ranks' programs.
-  Engine(int rank, int size, std::vector<Journey<T>> journeys, int first_tag);
+  Engine(int rank, int size, std::vector<Journey<T>> journeys, const ChannelTags& tags);
 
   // This rank's content is there (or, where it only receives, the place is free). The memory
   // belongs to the engine until the journey is complete; each once a step, in any order.

@@ -37,7 +37,8 @@ class World {
                             .chunks = Cut(counts[b], chunk, [&](int64_t begin, int64_t end) {
                               return writer(r, size, begin, end);
                             })});
-      engines_.push_back(std::make_unique<Engine<float>>(r, size, std::move(journeys), 100));
+      engines_.push_back(
+          std::make_unique<Engine<float>>(r, size, std::move(journeys), ChannelTags{100, 1000}));
       ready_.emplace_back();
       complete_.emplace_back();
     }
@@ -185,7 +186,7 @@ TEST(Engine, AddsTheOtherWorkersOfTheRankAndClearsThem) {
                          .count = 3,
                          .chunks = {Program{}},
                          .others = {second.data(), third.data()}}},
-                       100);
+                       ChannelTags{100, 1000});
   const auto hub = MakeThreadHub(1);
   const auto transport = MakeThreadTransport(hub, 0);
   engine.OnReady(0);

@@ -5,7 +5,9 @@
 //   step      FinishStep(votes)            every gradient of this step has been announced
 //             AwaitVerdict()               the votes of all ranks, summed; then either go on, or
 //             Cancel()                     throw the step away
-//   border    Drain(stream)                before a test or a snapshot: nothing is on its way
+//   border    Drain(w, stream)             after Forward, before a test or a snapshot: nothing is
+//   on
+//                                          its way
 // The strategy calls update(p) when p's sum over all workers is there: on every rank, or on rank 0
 // alone, which then hands the values out. Strategies that send factors
 // instead of gradients will add FactorsReady(w, p, a, b, stream) beside GradientReady.
@@ -56,9 +58,9 @@ struct ExchangeStats {
   int64_t steps = 0;
 };
 
-// AwaitValue and GradientReady are called by the threads of the workers, each for itself; the rest
-// by the thread of worker 0 while the others rest. A call that waits throws CommError as Group's
-// calls do; after that only the destructor may be called.
+// AwaitValue, GradientReady and Drain are called by the threads of the workers, each for itself;
+// the rest by the thread of worker 0 while the others rest. A call that waits throws CommError as
+// Group's calls do; after that only the destructor may be called.
 template <typename T>
 class Exchange {
  public:
@@ -73,7 +75,7 @@ class Exchange {
   // After AwaitVerdict: forgets the pending updates. The gradients hold sums, or parts of them.
   virtual void Cancel() = 0;
   // All pending sums are in, and all updates done.
-  virtual void Drain(Stream& stream) = 0;
+  virtual void Drain(int worker, Stream& stream) = 0;
   virtual ExchangeStats stats() const = 0;
 };
 

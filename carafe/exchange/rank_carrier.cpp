@@ -22,7 +22,7 @@ class AgreementPoller final : public Poller {
                   const std::vector<BucketPlace<T>>& buckets)
       : sums_(buckets.size()),
         values_(buckets.size()),
-        agreement_(kind, settings, rank, size, buckets, kExchangeTag),
+        agreement_(kind, settings, rank, size, buckets, {kExchangeTag, kExchangePayloadTag}),
         ballot_(rank, size),
         updates_(agreement_.updates()) {}
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "carafe/base/error.h"
 
 namespace carafe {
@@ -39,22 +41,23 @@ const SchemeKind& FindScheme(const std::string& name) {
 
 template <typename T>
 Agreement<T>::Agreement(const SchemeKind& kind, const SchemeSettings& settings, int rank, int size,
-                        const std::vector<BucketPlace<T>>& buckets, int first_tag)
+                        const std::vector<BucketPlace<T>>& buckets, const ChannelTags& tags)
     : root_updates_(kind.root_updates),
       rank_(rank),
-      buckets_(static_cast<int>(buckets.size())),
-      engine_(rank, size, JourneysOf(kind, settings, rank, size, buckets), first_tag) {}
+      buckets_(buckets),
+      halves_(buckets.size()),
+      engine_(rank, size, JourneysOf(kind, settings, rank, size, buckets), tags) {}
 
 template <typename T>
 void Agreement<T>::OnGradients(int bucket) {
   engine_.OnReady(bucket);
-  if (!updates()) engine_.OnReady(buckets_ + bucket);
+  if (!updates()) engine_.OnReady(static_cast<int>(buckets_.size()) + bucket);
 }
 
 template <typename T>
 void Agreement<T>::OnUpdated(int bucket) {
   if (root_updates_) {
-    engine_.OnReady(buckets_ + bucket);
+    engine_.OnReady(static_cast<int>(buckets_.size()) + bucket);
   } else {
     values_.push_back(bucket);
   }
@@ -63,12 +66,19 @@ void Agreement<T>::OnUpdated(int bucket) {
 template <typename T>
 bool Agreement<T>::Poll(Transport& transport) {
   const bool moved = engine_.Poll(transport);
+  const int count = static_cast<int>(buckets_.size());
   for (int journey : engine_.TakeComplete()) {
-    if (journey >= buckets_) {
-      values_.push_back(journey - buckets_);
-    } else if (updates()) {
-      sums_.push_back(journey);
+    const int bucket = journey % count;
+    if (updates()) {
+      (journey < count ? sums_ : values_).push_back(bucket);
+      continue;
     }
+    const BucketPlace<T>& place = buckets_[static_cast<size_t>(bucket)];
+    if (journey < count && place.gradient)
+      std::fill(place.gradient, place.gradient + place.count, T(0));
+    if (++halves_[static_cast<size_t>(bucket)] < 2) continue;
+    halves_[static_cast<size_t>(bucket)] = 0;
+    values_.push_back(bucket);
   }
   return moved;
 }

@@ -49,7 +49,7 @@ template <typename T>
 class Agreement {
  public:
   Agreement(const SchemeKind& kind, const SchemeSettings& settings, int rank, int size,
-            const std::vector<BucketPlace<T>>& buckets, int first_tag);
+            const std::vector<BucketPlace<T>>& buckets, const ChannelTags& tags);
 
   // This rank's gradients of the bucket are there, and its values are not read any more.
   void OnGradients(int bucket);
@@ -58,7 +58,8 @@ class Agreement {
   void Close() { engine_.Close(); }
   bool Poll(Transport& transport);
   // Since the last call: buckets whose sum is here and asks for an update, and buckets whose new
-  // values are here.
+  // values are here. Where not updates(), the gradients have become 0 by then, as an update leaves
+  // them.
   std::vector<int> TakeSums() { return std::exchange(sums_, {}); }
   std::vector<int> TakeValues() { return std::exchange(values_, {}); }
   bool updates() const { return !root_updates_ || rank_ == 0; }  // this rank does
@@ -70,7 +71,8 @@ class Agreement {
  private:
   const bool root_updates_;
   const int rank_;
-  const int buckets_;
+  const std::vector<BucketPlace<T>> buckets_;
+  std::vector<int> halves_;  // by bucket, where not updates(): of sent and received, what is done
   std::vector<int> sums_, values_;
   Engine<T> engine_;  // journeys: the sums of all buckets, then their values
 };

@@ -127,11 +127,11 @@ class Synchronous final : public Exchange<T> {
     Finish(stream, false);
   }
 
-  void Drain(Stream& stream) override {
+  void Drain(int worker, Stream& stream) override {
     const Timer timer;
     updating_ = 0;
     Finish(stream, true);
-    wait_seconds_ += timer.Seconds() - updating_;
+    if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
   }
 
   ExchangeStats stats() const override {

@@ -23,7 +23,7 @@ std::vector<Journey<double>> VoteJourney(int rank, int size, std::span<double> v
 }  // namespace
 
 Ballot::Ballot(int rank, int size)
-    : engine_(rank, size, VoteJourney(rank, size, votes_), kVotesTag) {}
+    : engine_(rank, size, VoteJourney(rank, size, votes_), {kVotesTag, kVotesPayloadTag}) {}
 
 void Ballot::OnVotes(const StepVotes& mine) {
   votes_ = std::bit_cast<decltype(votes_)>(mine);

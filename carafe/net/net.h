@@ -59,6 +59,8 @@ class Net {
   void ClearParamDiffs(Stream& stream);
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
+  // The same for a net of the same spec, but for the parameters that Forward writes.
+  void ShareLearnedParamsWith(const Net& twin);
 
   const std::string& name() const { return name_; }
   Phase phase() const { return state_.phase(); }

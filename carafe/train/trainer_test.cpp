@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include "carafe/base/random.h"
@@ -177,6 +178,38 @@ TEST_P(LawTest, PWorkersReachTheWeightsOfOneWithTheGlobalBatch) {
 }
 INSTANTIATE_TEST_SUITE_P(AllRules, LawTest, ::testing::ValuesIn(kLaws),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Every scheme, with and without overlap, on ranks and on ranks times workers: the law holds, and
+// all that have the same number of workers in all end with the same bits.
+TEST_F(TrainerTest, SchemesAndSplitsReachTheWeightsOfOneWorker) {
+  struct Split {
+    int ranks, workers;
+  };
+  const std::vector<Split> splits = {{2, 1}, {1, 2}, {3, 1}, {4, 1},
+                                     {2, 2}, {1, 4}, {5, 1}, {8, 1}};
+  for (const char* settings :
+       {"momentum: 0.9 weight_decay: 0.01 iter_size: 2", "momentum: 0.9 clip_gradients: 0.5",
+        "type: \"Adam\" momentum: 0.9 momentum2: 0.99 delta: 1e-3"}) {
+    std::map<int, Weights<double>> by_total;
+    for (const Split& split : splits) {
+      const int total = split.ranks * split.workers;
+      const Weights<double> one = Train<double>(1, Spec(3 * total, settings), Quiet());
+      for (const char* scheme : {"allreduce", "server", "tree"})
+        for (const bool overlap : {true, false}) {
+          TrainOptions options = Quiet();
+          options.exchange = scheme;
+          options.workers = split.workers;
+          options.overlap = overlap;
+          options.bucket_mb = 1e-3;
+          const Weights<double> many = Train<double>(split.ranks, Spec(3, settings), options);
+          EXPECT_LE(Difference(one, many), 1e-10)
+              << scheme << ' ' << split.ranks << " x " << split.workers;
+          const auto [first, is_new] = by_total.emplace(total, many);
+          EXPECT_EQ(many, first->second) << scheme << ' ' << split.ranks << " x " << split.workers;
+        }
+    }
+  }
+}
 
 TEST_F(TrainerTest, GlobalBatchIsDividedEvenWhereItDoesNotDivide) {
   const Weights<double> one = Train<double>(1, Spec(10, "momentum: 0.9"), Quiet());
