@@ -12,9 +12,9 @@ import numpy as np
 
 from .proto import caffe_pb2
 
-__all__ = ['Transformer', 'array_to_blobproto', 'array_to_datum', 'arraylist_to_blobprotovecor_str',
-           'arraylist_to_blobprotovector_str', 'blobproto_to_array', 'blobprotovector_str_to_arraylist',
-           'datum_to_array', 'load_image', 'oversample', 'resize_image']
+__all__ = ["Transformer", "array_to_blobproto", "array_to_datum", "arraylist_to_blobprotovecor_str",
+           "arraylist_to_blobprotovector_str", "blobproto_to_array", "blobprotovector_str_to_arraylist",
+           "datum_to_array", "load_image", "load_mean", "oversample", "resize_image"]
 
 # Luminance of linear R G B, as scikit-image weighs it.
 _GRAY = np.array([0.2125, 0.7154, 0.0721])
@@ -36,12 +36,12 @@ def blobproto_to_array(blob, return_diff=False):
     """
     single, double = (blob.diff, blob.double_diff) if return_diff else (blob.data, blob.double_data)
     values = np.array(double if len(double) and not len(single) else single, dtype=float)
-    if any(blob.HasField(name) for name in ('num', 'channels', 'height', 'width')):
+    if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
         shape = (blob.num, blob.channels, blob.height, blob.width)
     else:
         shape = tuple(blob.shape.dim)
     if values.size != int(np.prod(shape, dtype=object)):
-        raise ValueError('the blob has %d values, but its shape is %s' % (values.size, shape))
+        raise ValueError("the blob has %d values, but its shape is %s" % (values.size, shape))
     return values.reshape(shape)
 
 
@@ -87,7 +87,7 @@ def array_to_datum(arr, label=None):
     (3, 4, 5, 60, 7)
     """
     if arr.ndim != 3:
-        raise ValueError('Incorrect array shape: a Datum wants channels x height x width, not %s.' % (arr.shape,))
+        raise ValueError("Incorrect array shape: a Datum wants channels x height x width, not %s." % (arr.shape,))
     datum = caffe_pb2.Datum()
     datum.channels, datum.height, datum.width = arr.shape
     if arr.dtype == np.uint8:
@@ -103,7 +103,7 @@ def datum_to_array(datum):
     """The picture in a Datum, channels x height x width: uint8, or float. An encoded one is decoded, in B G R as Caffe does."""
     if datum.encoded:
         picture = _open_picture(_streams.BytesIO(datum.data))
-        pixels = np.asarray(picture if picture.mode == 'L' else picture.convert('RGB'))
+        pixels = np.asarray(picture if picture.mode == "L" else picture.convert("RGB"))
         return pixels[np.newaxis].copy() if pixels.ndim == 2 else pixels[:, :, ::-1].transpose(2, 0, 1).copy()
     shape = (datum.channels, datum.height, datum.width)
     if len(datum.data):
@@ -126,28 +126,51 @@ def _open_picture(file):
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError('reading pictures needs Pillow: pip install pillow') from error
+        raise ImportError("reading pictures needs Pillow: pip install pillow") from error
     picture = Image.open(file)
     picture.load()
     return picture
 
 
 def _to_floats(picture, color):
-    if picture.mode == '1':
+    if picture.mode == "1":
         pixels = np.asarray(picture).astype(np.float64)
-    elif picture.mode == 'F':
+    elif picture.mode == "F":
         pixels = np.asarray(picture, dtype=np.float64)
-    elif picture.mode.startswith('I'):  # 16 bits
+    elif picture.mode.startswith("I"):  # 16 bits
         pixels = np.asarray(picture).astype(np.float64) / 65535
-    elif picture.mode in ('L', 'LA', 'La'):
-        pixels = np.asarray(picture.convert('L')) / 255.0
+    elif picture.mode in ("L", "LA", "La"):
+        pixels = np.asarray(picture.convert("L")) / 255.0
     else:
-        pixels = np.asarray(picture.convert('RGB')) / 255.0
+        pixels = np.asarray(picture.convert("RGB")) / 255.0
     if pixels.ndim == 3 and not color:
         pixels = pixels @ _GRAY
     if pixels.ndim == 2:
         pixels = pixels[:, :, np.newaxis]
     return np.tile(pixels, (1, 1, 3 if color and pixels.shape[2] == 1 else 1)).astype(np.float32)
+
+
+def load_mean(source):
+    """A mean for Transformer.set_mean: from a .npy file, from a .binaryproto file (compute_image_mean), or "104,117,123".
+
+    >>> load_mean('104,117,123')
+    array([104., 117., 123.])
+    """
+    try:
+        return np.array([float(value) for value in source.split(",")])
+    except ValueError:
+        pass
+    if source.endswith(".npy"):
+        return np.load(source)
+    blob = caffe_pb2.BlobProto()
+    with open(source, "rb") as file:
+        data = file.read()
+    try:
+        blob.ParseFromString(data)
+        mean = blobproto_to_array(blob)
+    except Exception as error:
+        raise ValueError("%s is no mean: it is neither a .npy file nor a BlobProto (%s)" % (source, error)) from None
+    return mean[0] if mean.ndim == 4 else mean
 
 
 def resize_image(im, new_dims, interp_order=1):
@@ -164,7 +187,7 @@ def resize_image(im, new_dims, interp_order=1):
     im = np.asarray(im)
     height, width = (int(size) for size in new_dims)
     if im.ndim != 3 or im.size == 0 or height < 1 or width < 1:
-        raise ValueError('cannot resize an array of shape %s to %d x %d; it must be height x width x channels' %
+        raise ValueError("cannot resize an array of shape %s to %d x %d; it must be height x width x channels" %
                          (im.shape, height, width))
     areas = im.shape[2] in (1, 3)
     if areas and im.min() == im.max():
@@ -207,12 +230,12 @@ def _resize_by_splines(im, new_dims, interp_order, areas):
     try:
         from scipy import ndimage
     except ImportError as error:
-        raise ImportError('interp_order %d needs SciPy: pip install scipy; 0 and 1 do not' % interp_order) from error
+        raise ImportError("interp_order %d needs SciPy: pip install scipy; 0 and 1 do not" % interp_order) from error
     factors = [new / old for new, old in zip(new_dims, im.shape)] + [1]
     low, high = float(im.min()), float(im.max())
     if not areas:
         return ndimage.zoom(im, factors, order=interp_order).astype(np.float32)
-    zoomed = ndimage.zoom(im.astype(np.float64) - low, factors, order=interp_order, mode='constant', grid_mode=True)
+    zoomed = ndimage.zoom(im.astype(np.float64) - low, factors, order=interp_order, mode="grid-constant", grid_mode=True)
     return (np.clip(zoomed, 0, high - low) + low).astype(np.float32)
 
 
@@ -230,7 +253,7 @@ def oversample(images, crop_dims):
     whole = images[0].shape
     bottom, right = whole[0] - height, whole[1] - width
     if bottom < 0 or right < 0:
-        raise ValueError('a crop of %d x %d does not fit in pictures of %d x %d' % (height, width, whole[0], whole[1]))
+        raise ValueError("a crop of %d x %d does not fit in pictures of %d x %d" % (height, width, whole[0], whole[1]))
     corners = [(0, 0), (0, right), (bottom, 0), (bottom, right), (bottom // 2, right // 2)]
     crops = np.empty((10 * len(images), height, width, whole[2]), dtype=np.float32)
     for i, image in enumerate(images):
@@ -268,7 +291,7 @@ class Transformer:
 
     def _check_input(self, in_):
         if in_ not in self.inputs:
-            raise ValueError('{} is not one of the net inputs: {}'.format(in_, self.inputs))
+            raise ValueError("{} is not one of the net inputs: {}".format(in_, self.inputs))
 
     def preprocess(self, in_, data):
         """`data` (height x width x channels) as input `in_` takes it, without the batch axis. `data` is not changed."""
@@ -312,14 +335,14 @@ class Transformer:
         """The order of the axes, e.g. (2, 0, 1) for pictures."""
         self._check_input(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise ValueError('Transpose order needs to have the same number of dimensions as the input.')
+            raise ValueError("Transpose order needs to have the same number of dimensions as the input.")
         self.transpose[in_] = order
 
     def set_channel_swap(self, in_, order):
         """The order of the channels, e.g. (2, 1, 0) for nets that take B G R. It comes after the transpose."""
         self._check_input(in_)
         if len(order) != self.inputs[in_][1]:
-            raise ValueError('Channel swap needs to have the same number of dimensions as the input channels.')
+            raise ValueError("Channel swap needs to have the same number of dimensions as the input channels.")
         self.channel_swap[in_] = order
 
     def set_raw_scale(self, in_, scale):
@@ -334,17 +357,17 @@ class Transformer:
         shape = tuple(self.inputs[in_][1:])
         if mean.ndim == 1:
             if mean.shape[0] != shape[0]:
-                raise ValueError('Mean channels incompatible with input: %d, not %d.' % (mean.shape[0], shape[0]))
+                raise ValueError("Mean channels incompatible with input: %d, not %d." % (mean.shape[0], shape[0]))
             mean = mean[:, np.newaxis, np.newaxis]
         else:
             if mean.ndim == 2:
                 mean = mean[np.newaxis]
             if mean.ndim != 3:
-                raise ValueError('Mean shape invalid: %s is not channels x height x width.' % (mean.shape,))
+                raise ValueError("Mean shape invalid: %s is not channels x height x width." % (mean.shape,))
             if mean.shape[1:] != shape[1:]:
                 mean = resize_image(mean.transpose(1, 2, 0), shape[1:]).transpose(2, 0, 1)
             if mean.shape[0] not in (1, shape[0]):
-                raise ValueError('Mean channels incompatible with input: %d, not %d.' % (mean.shape[0], shape[0]))
+                raise ValueError("Mean channels incompatible with input: %d, not %d." % (mean.shape[0], shape[0]))
         self.mean[in_] = mean
 
     def set_input_scale(self, in_, scale):

@@ -41,23 +41,23 @@ from collections import Counter, OrderedDict
 
 from .proto import caffe_pb2
 
-__all__ = ['Function', 'Layers', 'NetSpec', 'Parameters', 'Top', 'assign_proto', 'layers', 'param_name_dict', 'params',
-           'to_proto']
+__all__ = ["Function", "Layers", "NetSpec", "Parameters", "Top", "assign_proto", "layers", "param_name_dict", "params",
+           "to_proto"]
 
 # Types that read the message of another layer: {type: fields of LayerParameter}. Caffe wants these messages spelled out
 # (convolution_param=dict(...)), which works as well.
 _BORROWED = {
-    'Deconvolution': ('convolution_param',),
-    'EuclideanLoss': ('loss_param',),
-    'Im2col': ('convolution_param',),
-    'InfogainLoss': ('loss_param',),
-    'LSTM': ('recurrent_param',),
-    'MultinomialLogisticLoss': ('loss_param',),
-    'ParallelData': ('parallel_data_param',),
-    'ParallelInMemData': ('parallel_inmem_data_param',),
-    'RNN': ('recurrent_param',),
-    'SigmoidCrossEntropyLoss': ('loss_param',),
-    'SoftmaxWithLoss': ('softmax_param', 'loss_param'),
+    "Deconvolution": ("convolution_param",),
+    "EuclideanLoss": ("loss_param",),
+    "Im2col": ("convolution_param",),
+    "InfogainLoss": ("loss_param",),
+    "LSTM": ("recurrent_param",),
+    "MultinomialLogisticLoss": ("loss_param",),
+    "ParallelData": ("parallel_data_param",),
+    "ParallelInMemData": ("parallel_inmem_data_param",),
+    "RNN": ("recurrent_param",),
+    "SigmoidCrossEntropyLoss": ("loss_param",),
+    "SoftmaxWithLoss": ("softmax_param", "loss_param"),
 }
 
 
@@ -70,8 +70,8 @@ def param_name_dict():
     """
     names = {}
     for field in caffe_pb2.LayerParameter.DESCRIPTOR.fields:
-        if field.name.endswith('_param'):
-            names[_without_end(field.message_type.name, 'Parameter')] = _without_end(field.name, '_param')
+        if field.name.endswith("_param"):
+            names[_without_end(field.message_type.name, "Parameter")] = _without_end(field.name, "_param")
     return names
 
 
@@ -95,10 +95,10 @@ def assign_proto(proto, name, val):
     field = proto.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
         raise AttributeError(_no_field(proto.DESCRIPTOR, name))
-    if hasattr(val, 'tolist'):  # NumPy's scalars and arrays
+    if hasattr(val, "tolist"):  # NumPy's scalars and arrays
         val = val.tolist()
     current = getattr(proto, name)
-    if hasattr(current, 'extend'):
+    if hasattr(current, "extend"):
         for item in val if isinstance(val, (list, tuple)) else [val]:
             if field.message_type is not None:
                 _fill(current.add(), item)
@@ -117,24 +117,24 @@ def _fill(message, val):
     elif isinstance(val, type(message)):
         message.MergeFrom(val)
     else:
-        raise TypeError('%s wants a dict, not %r' % (message.DESCRIPTOR.name, val))
+        raise TypeError("%s wants a dict, not %r" % (message.DESCRIPTOR.name, val))
 
 
 def _scalar(field, val):
-    if hasattr(val, 'tolist'):
+    if hasattr(val, "tolist"):
         val = val.tolist()
     if field.enum_type is not None and isinstance(val, str):
         known = field.enum_type.values_by_name
         if val not in known:
-            raise ValueError('%s has no value %r; there are %s' % (field.name, val, ', '.join(known)))
+            raise ValueError("%s has no value %r; there are %s" % (field.name, val, ", ".join(known)))
         return known[val].number
     return val
 
 
 def _no_field(descriptor, name):
     near = difflib.get_close_matches(name, [field.name for field in descriptor.fields], 1)
-    hint = '; did you mean %r?' % near[0] if near else ''
-    return '%s has no field %r%s' % (descriptor.name, name, hint)
+    hint = "; did you mean %r?" % near[0] if near else ""
+    return "%s has no field %r%s" % (descriptor.name, name, hint)
 
 
 def to_proto(*tops):
@@ -164,7 +164,7 @@ class Top:
         self.n = n
 
     def __repr__(self):
-        return '<Top %d of %s>' % (self.n, self.fn.type_name)
+        return "<Top %d of %s>" % (self.n, self.fn.type_name)
 
     def to_proto(self):
         """The NetParameter of all layers that this top needs."""
@@ -180,16 +180,16 @@ class Function:
     def __init__(self, type_name, inputs, params):
         for index, bottom in enumerate(inputs):
             if not isinstance(bottom, Top):
-                raise TypeError('%s input %d is not a Top (type is %s)' % (type_name, index, type(bottom)))
+                raise TypeError("%s input %d is not a Top (type is %s)" % (type_name, index, type(bottom)))
         self.type_name = type_name
         self.inputs = inputs
         self.params = dict(params)
-        self.ntop = self.params.pop('ntop', 1)
-        self.in_place = self.params.pop('in_place', False)
+        self.ntop = self.params.pop("ntop", 1)
+        self.in_place = self.params.pop("in_place", False)
         self.tops = tuple(Top(self, n) for n in range(self.ntop))
 
     def __repr__(self):
-        return '<%s layer, %d in, %d out>' % (self.type_name, len(self.inputs), self.ntop)
+        return "<%s layer, %d in, %d out>" % (self.type_name, len(self.inputs), self.ntop)
 
     def to_proto(self):
         """The NetParameter of this layer and of all that it needs."""
@@ -209,7 +209,7 @@ class Function:
     def _number(self, names, counts):
         while True:
             counts[self.type_name] += 1
-            name = '%s%d' % (self.type_name, counts[self.type_name])
+            name = "%s%d" % (self.type_name, counts[self.type_name])
             if name not in names.values():
                 return name
 
@@ -241,18 +241,18 @@ class Function:
 
     def _home_of(self, key, layer):
         """The message that field `key` belongs to: the layer's own message first, then the layer itself."""
-        if key.endswith('param'):
+        if key.endswith("param"):
             return layer
-        homes = [_param_names[self.type_name] + '_param'] if self.type_name in _param_names else []
-        homes += [''] + list(_BORROWED.get(self.type_name, ()))
+        homes = [_param_names[self.type_name] + "_param"] if self.type_name in _param_names else []
+        homes += [""] + list(_BORROWED.get(self.type_name, ()))
         for home in homes:
             message = getattr(layer, home) if home else layer
             if key in message.DESCRIPTOR.fields_by_name:
                 return message
         fields = [f.name for home in homes for f in (getattr(layer, home) if home else layer).DESCRIPTOR.fields]
         near = difflib.get_close_matches(key, fields, 1)
-        raise AttributeError('a %s layer has no field %r%s' %
-                             (self.type_name, key, '; did you mean %r?' % near[0] if near else ''))
+        raise AttributeError("a %s layer has no field %r%s" %
+                             (self.type_name, key, "; did you mean %r?" % near[0] if near else ""))
 
 
 class _NoSuchTop(AttributeError, KeyError):
@@ -273,19 +273,19 @@ class NetSpec:
     """
 
     def __init__(self):
-        super().__setattr__('tops', OrderedDict())
+        super().__setattr__("tops", OrderedDict())
 
     def __setattr__(self, name, value):
         self.tops[name] = value
 
     def __getattr__(self, name):
-        if name.startswith('__'):  # what copy, pickle and inspect ask for
+        if name.startswith("__"):  # what copy, pickle and inspect ask for
             raise AttributeError(name)
         try:
             return self.tops[name]
         except KeyError:
-            known = ', '.join(self.tops) or 'none yet'
-            raise _NoSuchTop('this NetSpec has no top %r; it has: %s' % (name, known)) from None
+            known = ", ".join(self.tops) or "none yet"
+            raise _NoSuchTop("this NetSpec has no top %r; it has: %s" % (name, known)) from None
 
     def __delattr__(self, name):
         self.__getattr__(name)
@@ -307,16 +307,16 @@ class NetSpec:
         return sorted(set(super().__dir__()) | set(self.tops))
 
     def __getstate__(self):
-        return {'tops': self.tops}
+        return {"tops": self.tops}
 
     def __setstate__(self, state):
-        super().__setattr__('tops', state['tops'])
+        super().__setattr__("tops", state["tops"])
 
     def to_proto(self):
         """The NetParameter of all named tops and of what they need, in the order in which they were named."""
         for name, top in self.tops.items():
             if not isinstance(top, (Top, Function)):
-                raise TypeError('NetSpec.%s is not a Top (type is %s)' % (name, type(top)))
+                raise TypeError("NetSpec.%s is not a Top (type is %s)" % (name, type(top)))
         return _net_of(self.tops.values(), {top: name for name, top in self.tops.items()})
 
 
@@ -324,7 +324,7 @@ class Layers:
     """`layers.Type(*bottoms, ntop=1, in_place=False, **fields)` makes a layer of any type."""
 
     def __getattr__(self, name):
-        if name.startswith('__'):  # what copy, doctest and inspect ask for is no layer
+        if name.startswith("__"):  # what copy, doctest and inspect ask for is no layer
             raise AttributeError(name)
 
         def layer_fn(*args, **kwargs):
@@ -334,7 +334,7 @@ class Layers:
             return fn.tops[0] if fn.ntop == 1 else fn.tops
 
         layer_fn.__name__ = layer_fn.__qualname__ = name
-        layer_fn.__doc__ = 'Makes a %s layer: bottoms, then its fields by name; ntop and in_place.' % name
+        layer_fn.__doc__ = "Makes a %s layer: bottoms, then its fields by name; ntop and in_place." % name
         return layer_fn
 
     def __dir__(self):
@@ -353,14 +353,14 @@ class Parameters:
     """
 
     def __getattr__(self, name):
-        message = None if name.startswith('__') else getattr(caffe_pb2, name + 'Parameter', None)
+        message = None if name.startswith("__") else getattr(caffe_pb2, name + "Parameter", None)
         if message is None:
-            raise AttributeError('there is no %sParameter' % name)
+            raise AttributeError("there is no %sParameter" % name)
         return _Constants(name, message)
 
     def __dir__(self):
-        return sorted(_without_end(name, 'Parameter') for name in caffe_pb2.DESCRIPTOR.message_types_by_name
-                      if name.endswith('Parameter'))
+        return sorted(_without_end(name, "Parameter") for name in caffe_pb2.DESCRIPTOR.message_types_by_name
+                      if name.endswith("Parameter"))
 
 
 class _Constants:
@@ -370,7 +370,7 @@ class _Constants:
         self._message = message
 
     def __getattr__(self, name):
-        if name.startswith('__'):
+        if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._message, name)
 
@@ -378,7 +378,7 @@ class _Constants:
         return sorted(value for enum in self._message.DESCRIPTOR.enum_types for value in enum.values_by_name)
 
     def __repr__(self):
-        return '<constants of %sParameter: %s>' % (self._name, ', '.join(dir(self)))
+        return "<constants of %sParameter: %s>" % (self._name, ", ".join(dir(self)))
 
 
 _param_names = param_name_dict()
