@@ -76,6 +76,9 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
 
 template <typename T>
 void Solver<T>::Connect(const std::string& exchange, Group& group, const ConnectOptions& options) {
+  exchange_.reset();  // of an earlier call
+  exchange_name_ = exchange;
+  connect_ = options;
   std::vector<ParamInfo<T>> infos;
   for (const int p : exchanged_) {
     const Param<T>& param = net_->params()[static_cast<size_t>(p)];
@@ -107,28 +110,43 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, const Connect
   group_ = &group;
   if (options_.replica.count > 1) team_sum_ = std::make_unique<TeamSum>(workers(), group);
   exchange_ = MakeExchange<T>(
-      exchange, ExchangeSetup<T>{.group = group,
-                                 .params = infos,
-                                 .update =
-                                     [this](int e, Stream&) {
-                                       if (e != running_index_) {
-                                         Update(exchanged_[static_cast<size_t>(e)]);
-                                         return;
-                                       }
-                                       const T share =
-                                           T(1) / static_cast<T>(options_.replica.count);
-                                       for (T& value : running_values_[0]) value *= share;
-                                       HandOutRunning();
-                                     },
-                                 .received =
-                                     [this](int e, Stream&) {
-                                       if (e == running_index_) HandOutRunning();
-                                     },
-                                 .workers = workers(),
-                                 .update_needs_all = param().clip_gradients() >= 0,
-                                 .bucket_bytes = options.bucket_bytes,
-                                 .overlap = options.overlap,
-                                 .scheme = options.scheme});
+      exchange,
+      ExchangeSetup<T>{.group = group,
+                       .params = infos,
+                       .update =
+                           [this](int e, Stream&) {
+                             if (e != running_index_) {
+                               Update(exchanged_[static_cast<size_t>(e)]);
+                               return;
+                             }
+                             const T share = T(1) / static_cast<T>(options_.replica.count);
+                             for (size_t i = 0; i < running_mean_.size(); ++i)
+                               running_mean_[i] = running_values_[0][i] * share;
+                             HandOutRunning();
+                           },
+                       .received =
+                           [this](int e, Stream&) {
+                             if (e == running_index_) HandOutRunning();
+                           },
+                       .workers = workers(),
+                       .update_needs_all = param().clip_gradients() >= 0 || !callbacks_.empty(),
+                       .bucket_bytes = options.bucket_bytes,
+                       .overlap = options.overlap,
+                       .scheme = options.scheme});
+}
+
+template <typename T>
+void Solver<T>::Disconnect() {
+  exchange_.reset();
+  group_ = nullptr;
+}
+
+template <typename T>
+void Solver<T>::AddCallback(SolverCallback callback) {
+  callbacks_.push_back(std::move(callback));
+  if (callbacks_.size() > 1 || !exchange_) return;
+  Drain();
+  Connect(exchange_name_, *group_, ConnectOptions(connect_));
 }
 
 template <typename T>
@@ -171,7 +189,7 @@ double Solver<T>::Passes(int worker) {
       // Every parameter has its last update by now, also those that no layer read on the way.
       exchange_->Drain(worker, stream);
       if (worker == 0) UpdateFrozen();
-      if (param().snapshot_diff()) net.ClearParamDiffs(stream);
+      if (keep_updates()) net.ClearParamDiffs(stream);
       for (const Param<T>& p : net.params()) {
         const Layer<T>& layer = *net.layers()[static_cast<size_t>(p.layer)];
         if (p.frozen() && layer.param_propagate_down(p.index)) p.blob->ZeroDiff(stream);
@@ -187,6 +205,8 @@ double Solver<T>::Passes(int worker) {
 
 template <typename T>
 StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
+  if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
+  for (const SolverCallback& callback : callbacks_) callback.on_start();
   const double next_rate = learning_rate_.Rate(iteration_);
   std::vector<double> losses(static_cast<size_t>(workers()));
   team_->Run([&](int worker) { losses[static_cast<size_t>(worker)] = Passes(worker); },
@@ -194,7 +214,6 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
                if (team_sum_) team_sum_->BreakOff();
              });
   rate_ = next_rate;
-  clip_known_ = false;
   StepVotes mine = wishes ? wishes() : StepVotes();
   for (int w = 0; w < workers(); ++w) {
     const double loss = losses[static_cast<size_t>(w)];
@@ -206,9 +225,50 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   exchange_->FinishStep(mine);
   const StepVotes verdict = exchange_->AwaitVerdict();
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
+  FinishUpdates();
+  callbacks_due_ = !callbacks_.empty();
+  return verdict;
+}
+
+// The sums of this step are on their way: what Update will do with them.
+template <typename T>
+void Solver<T>::FinishUpdates() {
+  clip_known_ = means_ready_ = false;
   ++iteration_;
   frozen_due_ = true;
-  return verdict;
+}
+
+template <typename T>
+void Solver<T>::TellGradientsReady() {
+  callbacks_due_ = false;
+  if (options_.replica.count > 1) {
+    for (const Param<T>& p : net_->params()) {
+      if (p.frozen()) continue;
+      T* gradient = p.blob->mutable_diff(stream_);
+      Scale(stream_, p.blob->count(), T(1) / static_cast<T>(options_.replica.count), gradient,
+            gradient);
+    }
+    means_ready_ = true;
+  }
+  --iteration_;  // callers see the number of the step under way
+  for (const SolverCallback& callback : callbacks_) callback.on_gradients_ready();
+  ++iteration_;
+}
+
+template <typename T>
+void Solver<T>::ApplyUpdate() {
+  Drain();
+  rate_ = learning_rate_.Rate(iteration_);
+  for (int w = 0; w < workers(); ++w) {
+    CollectRunning(w);
+    for (size_t e = exchanged_.size(); e-- > 0;)
+      exchange_->GradientReady(w, static_cast<int>(e), team_->stream(w));
+  }
+  exchange_->FinishStep({.weight = 1});
+  exchange_->AwaitVerdict();
+  FinishUpdates();
+  Drain();
+  --iteration_;
 }
 
 // After the worker's last Forward of the step; its running blobs are not read before they come
@@ -280,7 +340,7 @@ T Solver<T>::ClipScale() {
       if (p.frozen()) continue;
       squares += SumOfSquares(stream_, p.blob->count(), p.blob->diff(stream_));
     }
-    const double norm = std::sqrt(squares) / options_.replica.count;
+    const double norm = std::sqrt(squares) / (means_ready_ ? 1 : options_.replica.count);
     const double limit = param().clip_gradients();
     clip_scale_ = static_cast<T>(norm > limit ? limit / norm : 1.0);
     clip_known_ = true;
@@ -290,6 +350,7 @@ T Solver<T>::ClipScale() {
 
 template <typename T>
 void Solver<T>::Update(int p) {
+  if (callbacks_due_) TellGradientsReady();
   const Param<T>& owned = net_->params()[static_cast<size_t>(p)];
   const T decay = static_cast<T>(param().weight_decay() * owned.decay_mult);
   const bool l1 = param().regularization_type() == "L1";
@@ -303,11 +364,12 @@ void Solver<T>::Update(int p) {
         history_[static_cast<size_t>(s) * params + static_cast<size_t>(p)].mutable_data(stream_);
   }
   step.rate = static_cast<T>(rate_ * owned.lr_mult);
-  step.scale = ClipScale() / static_cast<T>(param().iter_size() * options_.replica.count);
+  const int workers = means_ready_ ? 1 : options_.replica.count;
+  step.scale = ClipScale() / static_cast<T>(param().iter_size() * workers);
   step.l1 = l1 ? decay : T(0);
   step.l2 = l1 ? T(0) : decay;
   step.iteration = iteration_ - 1;  // Step has counted this one already
-  step.keep_update = param().snapshot_diff();
+  step.keep_update = keep_updates();
   rule_->Apply(stream_, step);
 }
 
@@ -330,13 +392,14 @@ template <typename T>
 void Solver<T>::Drain() {
   if (!exchange_) return;
   exchange_->Drain(0, stream_);
+  if (callbacks_due_) TellGradientsReady();  // no parameter learns
   UpdateFrozen();
 }
 
 template <typename T>
 void Solver<T>::ThrowStepAway() {
   exchange_->Cancel();
-  frozen_due_ = false;
+  frozen_due_ = callbacks_due_ = false;
   net_->ClearParamDiffs(stream_);
   --iteration_;
 }
