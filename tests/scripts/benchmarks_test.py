@@ -13,7 +13,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from race import cases, nets, plot, profile, racing, results, setup, table, workers  # noqa: E402
+from race import cases, document, nets, plot, profile, racing, results, setup, table, workers  # noqa: E402
 
 # Answers as either side does; each iteration "takes" the seconds that it is told to.
 STAND_IN = '''#!/usr/bin/env python3
@@ -247,8 +247,26 @@ def test_compare_is_a_command(folder):
     assert compare(*paths).returncode == 1 and "SLOWER" in compare(*paths).stdout
     assert compare(*reversed(paths)).returncode == 0
     assert compare(*paths, "--threshold=0.6").returncode == 0
-    assert compare(paths[0], "--markdown").stdout == table.markdown(sample())
+    assert compare(paths[0], "--markdown").stdout == table.markdown(sample()) + "\n"
+    assert compare(paths[0]).stdout == table.plain(sample()) + "\n"
     assert "fix:" in compare(paths[0], folder / "none.json").stderr
+
+
+def test_the_document_takes_the_newest_results_in(folder):
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    (folder / "benchmarks.md").write_text(page, encoding="utf-8")
+    for name in ("first.json", "second.json"):
+        document.update(sample(), name, folder)
+    text = (folder / "benchmarks.md").read_text(encoding="utf-8")
+    assert "second.json" in text and "first.json" not in text and text.count("| vgg16 |") == 2
+    assert text.startswith(page.split(document.BEGIN)[0]) and text.endswith(page.split(document.END)[1])
+    assert (folder / "benchmarks.svg").read_text(encoding="utf-8") == plot.svg(sample())
+    try:
+        document.with_results("no marks", sample(), "x")
+    except ValueError as error:
+        assert "marks" in str(error)
+    else:
+        raise AssertionError("a document without marks was written")
 
 
 def test_the_picture_has_a_bar_per_comparison(_):
