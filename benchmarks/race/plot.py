@@ -11,9 +11,10 @@ BAR, GAP, TITLE = 13, 9, 44  # heights
 FONT = 'font-family="DejaVu Sans, Helvetica, Arial, sans-serif"'
 
 
-def _text(x, y, text, size=12, anchor="start", colour=INK, weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}" '
-            f'font-weight="{weight}" {FONT}>{escape(text)}</text>')
+def _text(x, y, text, size=12, anchor="start", weight="normal"):
+    """With a white rim, so that lines behind it do not disturb."""
+    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{INK}" '
+            f'font-weight="{weight}" stroke="white" stroke-width="2" paint-order="stroke" {FONT}>{escape(text)}</text>')
 
 
 def _rect(x, y, width, height, colour):
@@ -51,18 +52,18 @@ def _panel(title, by_net, top, limit, threads):
     means = ", ".join(
         f"{mean:.2f}" for mean in (res.geometric_mean(res.ratio(net[count]) for net in by_net.values() if count in net)
                                    for count in threads) if mean)
-    out.append(_text(LABEL, top + 20, f"{title}: times as fast as PyTorch (geometric mean {means})", 14, weight="bold"))
-    bars = []
+    out.append(_text(LABEL, top + 20, f"{title}: times as fast as PyTorch (geometric mean {means})", 13, weight="bold"))
+    bars, texts = [], []
     for net, cases in by_net.items():
         height = BAR * len(cases)
-        bars.append(_text(LABEL - 8, y + height / 2 + 4, net, anchor="end"))
+        texts.append(_text(LABEL - 8, y + height / 2 + 4, net, anchor="end"))
         for count, case in sorted(cases.items()):
             ratio = res.ratio(case)
             _, peer = res.best_peer(case)
             bars.append(_rect(LABEL, y, x_of(min(ratio, limit)) - LABEL, BAR - 1, COLOURS[threads.index(count) % 4]))
-            bars.append(_text(x_of(min(ratio, limit)) + 5, y + BAR - 3,
-                              f"{ratio:.2f}   ({milliseconds(case['ours']['median_ms'])} / "
-                              f"{milliseconds(peer['median_ms'])} ms)", 10))
+            texts.append(_text(x_of(min(ratio, limit)) + 5, y + BAR - 3,
+                               f"{ratio:.2f} ({milliseconds(case['ours']['median_ms'])} / "
+                               f"{milliseconds(peer['median_ms'])} ms)", 10))
             y += BAR
         y += GAP
     step, tick = tick_step(limit), 0.0
@@ -70,7 +71,7 @@ def _panel(title, by_net, top, limit, threads):
         out.append(_line(x_of(tick), top + TITLE - 4, y, PALE))
         out.append(_text(x_of(tick), y + 12, f"{tick:g}", 10, "middle"))
         tick += step
-    return [*out, *bars, _line(x_of(1), top + TITLE - 4, y, WIN, 1.5)], y + 20
+    return [*out, *bars, _line(x_of(1), top + TITLE - 4, y, WIN, 1.5), *texts], y + 20
 
 
 def svg(results):
