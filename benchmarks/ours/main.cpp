@@ -5,11 +5,15 @@
 //   gemm N           -> {"flop": 2 N^3, "seconds": [5 of them]}; needs no net
 //   save START       -> {}; inputs and parameters as they are, to a file (see tensor_file.h)
 //   result FILE      -> {}; runs once and writes what came out
+//   compare FILE     -> {"loss" or "scores": e, "gradients": e, "worst": name}; runs once and tells
+//                       the relative distance from the result in the file
 // An error is answered by {"error": text}. Ends with its input.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -65,6 +69,28 @@ Json TimeGemm(int threads, int64_t n) {
   return {{"flop", 2.0 * static_cast<double>(n * n * n)}, {"seconds", seconds}};
 }
 
+// Each tensor's distance relative to its own size. A gradient that is 0 but for rounding (a bias
+// before BatchNorm) is no scale: none counts as smaller than 1e-4 of the largest. Written so that
+// NaN is the worst of all.
+Json Compare(const std::vector<Tensor>& mine, const std::vector<Tensor>& expected) {
+  Ensure(mine.size() == expected.size(), "the file is of another net");
+  std::vector<Distance> distances;
+  for (size_t i = 0; i < mine.size(); ++i) distances.push_back(DistanceOf(mine[i], expected[i]));
+  const double tiny = std::numeric_limits<double>::min();
+  Json errors = {{mine[0].name, distances[0].difference / std::max(distances[0].scale, tiny)}};
+  double largest = 0, worst = 0;
+  for (size_t i = 1; i < mine.size(); ++i) largest = std::max(largest, distances[i].scale);
+  for (size_t i = 1; i < mine.size(); ++i) {
+    const double error =
+        distances[i].difference / std::max({distances[i].scale, 1e-4 * largest, tiny});
+    if (i > 1 && error <= worst) continue;
+    worst = error;
+    errors["gradients"] = error;
+    errors["worst"] = mine[i].name;
+  }
+  return errors;
+}
+
 Json Answer(const std::string& line, Subject* subject, int threads) {
   std::istringstream words(line);
   std::string command, argument;
@@ -73,13 +99,14 @@ Json Answer(const std::string& line, Subject* subject, int threads) {
   if (subject == nullptr) throw ConfigError("there is no net", "give --solver or --model");
   if (command == "info") return {{"flop", subject->Flop()}, {"parameters", subject->Learned()}};
   if (command == "run") return {{"seconds", subject->Run(std::stoi(argument))}};
+  if (command == "compare") return Compare(subject->Result(), ReadTensors(argument));
   if (command == "save") {
     WriteTensors(argument, subject->Start());
   } else if (command == "result") {
     WriteTensors(argument, subject->Result());
   } else {
     throw ConfigError(fmt::format("unknown command \"{}\"", line),
-                      "use info, run, gemm, save or result");
+                      "use info, run, gemm, save, result or compare");
   }
   return Json::object();
 }

@@ -18,5 +18,13 @@ struct Tensor {
 
 // Throws DataError if the file cannot be written.
 void WriteTensors(const std::string& path, const std::vector<Tensor>& tensors);
+// Throws DataError for a file of another kind, or one that is cut off.
+std::vector<Tensor> ReadTensors(const std::string& path);
+
+// |a - b| and |b|, in the 2-norm. Throws InternalError if names or shapes differ.
+struct Distance {
+  double difference = 0, scale = 0;
+};
+Distance DistanceOf(const Tensor& a, const Tensor& b);
 
 }  // namespace carafe

@@ -63,12 +63,18 @@ def _check_one(value):
         raise ValueError(f"BatchNorm's factor is {value}: its statistics would have to be divided by it")
 
 
-def relative_error(ours, theirs):
-    """|ours - theirs| / |theirs| in the 2-norm; both may be 0."""
+TINY = 1e-300
+
+
+def distance(ours, theirs):
+    """(|ours - theirs|, |theirs|) in the 2-norm."""
     ours, theirs = ours.double().flatten(), theirs.double().flatten()
-    scale = theirs.norm().item()
-    difference = (ours - theirs).norm().item()
-    return difference / scale if scale > 0 else difference
+    return (ours - theirs).norm().item(), theirs.norm().item()
+
+
+def relative_error(ours, theirs):
+    difference, scale = distance(ours, theirs)
+    return difference / max(scale, TINY)
 
 
 class Subject:
@@ -130,13 +136,18 @@ class Subject:
             with torch.inference_mode():
                 return {"scores": relative_error(next(expected)[1], self.model(self.data))}
         report = {"loss": relative_error(next(expected)[1], self.iterate().detach()), "gradients": 0.0, "worst": ""}
+        distances = {}
         for name, (_, momentum) in zip(names, pairs.blobs):
             if momentum is None:
                 continue
             ours = next(expected)
             if ours[0] != name:
                 raise ValueError(f"{ours[0]} was expected to be {name}")
-            error = relative_error(ours[1], momentum())
+            distances[name] = distance(ours[1], momentum())
+        # A gradient that is 0 but for rounding (a bias before BatchNorm) is no scale.
+        least = max(1e-4 * max(scale for _, scale in distances.values()), TINY)
+        for name, (difference, scale) in distances.items():
+            error = difference / max(scale, least)
             if not error <= report["gradients"]:
                 report["gradients"], report["worst"] = error, name
         return report

@@ -133,7 +133,7 @@ def test_sides_take_turns_and_the_first_iteration_of_a_block_does_not_count(fold
     assert entry["ours"]["iterations"] == 3 and entry["peer"]["nhwc"]["iterations"] == 2
     assert entry["ours"]["peak_mib"] > 1
     assert math.isclose(results.ratio(entry), 2) and results.best_peer(entry)[0] == "nhwc"
-    assert entry["check"]["worst"] == "conv1/0" and len(entry["sgemm"]) == 4
+    assert [entry["check"][whose]["worst"] for whose in ("plain", "peer")] == ["conv1/0"] * 2 and len(entry["sgemm"]) == 4
 
 
 def test_a_hopeless_layout_leaves_the_race_after_two_blocks(folder):
@@ -144,16 +144,16 @@ def test_a_hopeless_layout_leaves_the_race_after_two_blocks(folder):
 
 def test_without_a_peer_only_ours_runs(folder):
     entry = racing.race(StandIns(folder, 0.1, None), cases.Case("lenet", "deploy", 1, 2), 2)
-    assert "peer" not in entry and "check" not in entry and results.ratio(entry) is None
+    assert "peer" not in entry and list(entry["check"]) == ["plain"] and results.ratio(entry) is None
 
 
 def test_wrong_results_are_not_timed(_):
     case = cases.Case("lenet", "train", 64, 1)
-    racing.verdict(case, {"loss": 1e-6, "gradients": 1e-3, "worst": "conv1/0"})
+    racing.verdict(case, "theirs", {"loss": 1e-6, "gradients": 1e-3, "worst": "conv1/0"})
     for errors in ({"loss": 1e-3, "gradients": 0.0, "worst": ""}, {"loss": 0.0, "gradients": 0.5, "worst": "conv1/0"},
-                   {"scores": 0.1}, {"scores": float("nan")}):
+                   {"scores": 0.1}, {"scores": float("nan")}, {"scores": None}):
         try:
-            racing.verdict(case, errors)
+            racing.verdict(case, "theirs", errors)
         except racing.WrongResult as error:
             assert "lenet train" in str(error)
         else:
