@@ -333,6 +333,40 @@ TEST_F(TrainerTest, ReplicasWithBatchNormStayEqualAndAverageTheirStatistics) {
   EXPECT_NE(two[2], one[2]);
 }
 
+TEST_F(TrainerTest, SynchronousBatchNormMakesWorkersEqualToOne) {
+  const auto with_norm = [&](int batch, const std::string& more) {
+    SolverSpec spec = Spec(batch, "momentum: 0.9 " + more);
+    for (LayerParameter& layer : *spec.param.mutable_net_param()->mutable_layer()) {
+      if (layer.name() != "relu") continue;
+      layer.set_name("norm");
+      layer.set_type("BatchNorm");
+      layer.mutable_batch_norm_param()->mutable_scale_filler()->set_value(1);
+    }
+    return spec;
+  };
+  struct Split {
+    int ranks, workers;
+  };
+  for (const Split& split : {Split{2, 1}, Split{3, 1}, Split{1, 2}, Split{2, 2}}) {
+    const int total = split.ranks * split.workers;
+    const Weights<double> one = Train<double>(1, with_norm(3 * total, ""), Quiet());
+    TrainOptions options = Quiet();
+    options.workers = split.workers;
+    EXPECT_LE(
+        Difference(one, Train<double>(split.ranks, with_norm(3, "sync_batch_norm: true"), options)),
+        1e-10)
+        << split.ranks << " x " << split.workers;
+    EXPECT_GT(Difference(one, Train<double>(split.ranks, with_norm(3, ""), options)), 1e-6);
+  }
+  // Rows that cannot be dealt out evenly.
+  TrainOptions options = Quiet();
+  options.global_batch = 10;
+  options.sync_batch_norm = true;
+  EXPECT_LE(Difference(Train<double>(1, with_norm(10, ""), Quiet()),
+                       Train<double>(3, with_norm(64, ""), options)),
+            1e-10);
+}
+
 TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
   SolverSpec spec = Spec(4, "");
   spec.param.set_base_lr(1e30f);
