@@ -19,8 +19,9 @@ void RunSums(Group& group, const SumsOptions& options) {
     const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
     std::vector<float> gradient(static_cast<size_t>(count)), value(gradient.size());
     Stream stream;
-    const std::vector<ParamInfo<float>> params = {
-        {.name = "all", .count = count, .value = value.data(), .gradient = gradient.data()}};
+    std::vector<ParamInfo<float>> params;
+    params.push_back(
+        {.name = "all", .count = count, .value = value.data(), .gradient = gradient.data()});
     const auto exchange =
         MakeExchange<float>(options.exchange, {.group = group,
                                                .params = params,
