@@ -224,14 +224,14 @@ TEST(Sim, RandomDelaysChangeNothingAndNeverDeadlock) {
 
 // Bytes that every rank sends for n bytes, after the formulas of the algorithms.
 TEST(Sim, AThousandRanksMoveTheBytesOfTheFormulas) {
-  constexpr int kRanks = 1000;
-  const std::vector<int64_t> counts = {1000, 102400};
-  const int64_t n = (1000 + 102400) * int64_t{sizeof(float)};
+  constexpr int kRanks = 1000, kSteps = 1;
+  const std::vector<int64_t> counts = {1000, 20480};
+  const int64_t n = (1000 + 20480) * int64_t{sizeof(float)};
   const auto run = [&](const std::string& scheme, int ranks) {
     SimNetwork network(ranks);
     auto cluster = std::make_unique<Cluster>(
         Cluster::Setup{
-            .scheme = scheme, .ranks = ranks, .counts = counts, .steps = 2, .payload = false},
+            .scheme = scheme, .ranks = ranks, .counts = counts, .steps = kSteps, .payload = false},
         network);
     cluster->Run();
     EXPECT_TRUE(cluster->complete()) << scheme;
@@ -239,27 +239,26 @@ TEST(Sim, AThousandRanksMoveTheBytesOfTheFormulas) {
     for (int r = 0; r < ranks; ++r) sent.push_back(cluster->agreement(r).bytes_sent());
     return sent;
   };
-  const int64_t steps = 2;
   // Halving and doubling at a power of two: 2 n (P-1)/P on every rank, up to the last odd element.
   for (int64_t sent : run("allreduce", 1024))
-    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(steps * 2 * n * 1023 / 1024),
-                static_cast<double>(steps * 2 * 10 * 2 * sizeof(float)));
+    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(kSteps * 2 * n * 1023 / 1024),
+                static_cast<double>(kSteps * 2 * 10 * 2 * sizeof(float)));
   // Otherwise the blocks 512 + 256 + 128 + 64 + 32 + 8 add one hand-over each way.
   int64_t all = 0;
   for (int64_t sent : run("allreduce", kRanks)) {
     all += sent;
-    EXPECT_LE(sent, steps * 4 * n);
+    EXPECT_LE(sent, kSteps * 4 * n);
   }
-  EXPECT_LE(all, steps * kRanks * 2 * n);
+  EXPECT_LE(all, kSteps * kRanks * 2 * n);
   // The star: (P-1) n come to rank 0 and go from it; everyone else sends n.
   const std::vector<int64_t> star = run("server", kRanks);
-  EXPECT_EQ(star[0], steps * (kRanks - 1) * n);
-  for (int r = 1; r < kRanks; ++r) EXPECT_EQ(star[static_cast<size_t>(r)], steps * n);
+  EXPECT_EQ(star[0], kSteps * (kRanks - 1) * n);
+  for (int r = 1; r < kRanks; ++r) EXPECT_EQ(star[static_cast<size_t>(r)], kSteps * n);
   // The tree: everyone sends n up but the root, and n to each of its two children.
   const std::vector<int64_t> tree = run("tree", kRanks);
   for (int r = 0; r < kRanks; ++r) {
     const int children = (2 * r + 1 < kRanks) + (2 * r + 2 < kRanks);
-    EXPECT_EQ(tree[static_cast<size_t>(r)], steps * ((r > 0) + children) * n);
+    EXPECT_EQ(tree[static_cast<size_t>(r)], kSteps * ((r > 0) + children) * n);
   }
 }
 
