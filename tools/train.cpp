@@ -98,7 +98,7 @@ void WarnOfShortKillTimeout(const Group& group) {
       "OMPI_MCA_odls_base_sigkill_timeout=10 gives them 10 s");
 }
 
-int Run(Group& group, const TrainFlags& flags) {
+int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
   TrainOptions options = flags.options;
   options.level = flags.run.level;
   options.stages = flags.run.Stages();
@@ -122,7 +122,8 @@ int Run(Group& group, const TrainFlags& flags) {
   group.Agree(error);
   WarnOfShortKillTimeout(group);
   SetLogNeverBlocks(group.size() > 1);
-  Trainer<float> trainer(spec, options, group, *stream);
+  auto& lasting = kept.Make<std::unique_ptr<Stream>>(std::move(stream));
+  auto& trainer = kept.Make<Trainer<float>>(spec, options, group, *lasting);
   return trainer.Run() == TrainEnd::kTerminated ? 75 : 0;
 }
 
@@ -137,7 +138,7 @@ const RegisterCommand kRegistered{
        Declare(app, *flags);
        return [flags] {
          return RunOnRanks({.wait = flags->comm_timeout},
-                           [&](Group& group) { return Run(group, *flags); });
+                           [&](Group& group, KeptAlive& kept) { return Run(group, kept, *flags); });
        };
      }}};
 

@@ -81,6 +81,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
     signals_ =
         std::make_unique<SignalWatch>(ParseSignalEffect("sigint_effect", options_.sigint_effect),
                                       ParseSignalEffect("sighup_effect", options_.sighup_effect));
+    group_.WatchForEnd(SignalWatch::asked_to_end());
   }
 }
 
