@@ -35,6 +35,7 @@ tests|libgtest-dev|unit tests
 tests|libgmock-dev|matchers of the unit tests
 tests|clang-format-14|checks the format, with the version that wrote it
 tests|python3|checks include arrows, counts results
+tests|python3-venv|OpenCV, a second reader of our files, in an environment of its own
 python|python3|runs the Python package
 python|python3-dev|builds its module
 python|python3-venv|keeps its packages in build/venv
@@ -142,8 +143,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     for argument in "$@"; do
       case $argument in
       --no-install) flags+=("$argument") ;;
-      build | openmpi | mpich | tests | python | data | docs | tidy) groups+=("$argument") ;;
-      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, python, data, docs or tidy'; exit 2 ;;
+      build | openmpi | mpich | tests | python | fuzz | data | docs | tidy) groups+=("$argument") ;;
+      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, python, fuzz, data, docs or tidy'; exit 2 ;;
       esac
     done
     [ ${#groups[@]} != 0 ] || groups=(build openmpi mpich tests data)

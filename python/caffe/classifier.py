@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Optional, Sequence
+
 import numpy as np
 
 from . import io
@@ -10,7 +12,8 @@ from .pycaffe import Net
 TEST = 1  # caffe.TEST; the package is still being imported when this file is
 
 
-def make_transformer(net, mean, input_scale, raw_scale, channel_swap):
+def make_transformer(net: Net, mean: Any, input_scale: Optional[float], raw_scale: Optional[float],
+                     channel_swap: Optional[Sequence[int]]) -> io.Transformer:
     """The io.Transformer for the first input of `net`: transposed always, all else where it is given."""
     name = net.inputs[0]
     transformer = io.Transformer({name: tuple(net.blobs[name].shape)})
@@ -37,14 +40,15 @@ class Classifier(Net):
         net.predict([caffe.io.load_image('cat.jpg')])[0].argmax()
     """
 
-    def __init__(self, model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
-                 channel_swap=None):
+    def __init__(self, model_file: str, pretrained_file: str, image_dims: Optional[Sequence[int]] = None, mean: Any = None,
+                 input_scale: Optional[float] = None, raw_scale: Optional[float] = None,
+                 channel_swap: Optional[Sequence[int]] = None) -> None:
         Net.__init__(self, model_file, TEST, weights=pretrained_file)
         self.transformer = make_transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.crop_dims = np.array(self.blobs[self.inputs[0]].shape[2:])
         self.image_dims = self.crop_dims if image_dims is None or len(image_dims) == 0 else image_dims
 
-    def predict(self, inputs, oversample=True):
+    def predict(self, inputs: Any, oversample: bool = True) -> np.ndarray:
         """The net's first output for each picture: pictures x classes.
 
         inputs: pictures, height x width x channels, as caffe.io.load_image gives them; oversample: the mean over ten crops

@@ -19,7 +19,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .net_spec import Function, Top
 from .net_spec import layers as L
+
+Map = tuple  # (axis or None, a, b)
 
 __all__ = ["AxisMismatchException", "PASS_THROUGH_LAYERS", "UndefinedMapException", "compose", "conv_params",
            "coord_map", "coord_map_from_to", "crop", "crop_params", "inverse"]
@@ -45,7 +48,7 @@ def _per_axis(value):
     return np.array(value, ndmin=1)
 
 
-def conv_params(fn):
+def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """(axis, stride, extent of the kernel with its dilation, pad) of a Convolution, Deconvolution, Pooling or Im2col."""
     params = fn.params
     for name in ("convolution_param", "pooling_param"):
@@ -58,13 +61,13 @@ def conv_params(fn):
     return params.get("axis", 1), _per_axis(params.get("stride", 1)), extent, _per_axis(params.get("pad", 0))
 
 
-def crop_params(fn):
+def crop_params(fn: Function) -> tuple[int, np.ndarray]:
     """(axis, offset) of a Crop."""
     params = fn.params.get("crop_param", fn.params)
     return params.get("axis", 2), _per_axis(params.get("offset", 0))
 
 
-def coord_map(fn):
+def coord_map(fn: Function) -> Map:
     """The map from the bottom of a layer to its top; UndefinedMapException where there is none."""
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         axis, stride, extent, pad = conv_params(fn)
@@ -80,7 +83,7 @@ def coord_map(fn):
     raise UndefinedMapException("%s has no coordinate map" % fn.type_name)
 
 
-def compose(base_map, next_map):
+def compose(base_map: Map, next_map: Map) -> Map:
     """The map that does next_map first, then base_map: a1 (a2 x + b2) + b1."""
     ax1, a1, b1 = base_map
     ax2, a2, b2 = next_map
@@ -89,7 +92,7 @@ def compose(base_map, next_map):
     return (ax2 if ax1 is None else ax1), a1 * a2, a1 * b2 + b1
 
 
-def inverse(coord_map):
+def inverse(coord_map: Map) -> Map:
     """The map that goes back: (x - b) / a."""
     ax, a, b = coord_map
     return ax, 1 / a, -b / a
@@ -112,7 +115,7 @@ def _maps_upwards(top):
         frontier.extend((bottom, step) for bottom in bottoms)
 
 
-def coord_map_from_to(top_from, top_to):
+def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
     """The map from coordinates of top_from to those of top_to, through an ancestor that both have.
 
     RuntimeError where they have none, or where a layer between them is not spatial.
@@ -124,7 +127,7 @@ def coord_map_from_to(top_from, top_to):
     raise RuntimeError("Could not compute map between tops; are they connected by spatial layers?")
 
 
-def crop(top_from, top_to):
+def crop(top_from: Top, top_to: Top) -> Top:
     """A Crop of top_from to the size of top_to, at the place where their coordinates agree.
 
     AssertionError where a crop cannot do it: another scale, a negative or a broken offset.

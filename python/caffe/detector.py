@@ -8,6 +8,7 @@ it; where the picture ends the border is filled with the mean, which is 0 to the
 from __future__ import annotations
 
 import os
+from typing import Any, Iterable, Optional, Sequence
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from .classifier import TEST, make_transformer
 from .pycaffe import Net
 
 
-def context_box(window, crop_size, context_pad, picture_dims):
+def context_box(window: Sequence[float], crop_size: int, context_pad: int, picture_dims: Sequence[int]
+                ) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
     """What to cut out of the picture, and where it goes in the net's input.
 
     Gives (box, (y, x), (height, width)): `box` is (ymin, xmin, ymax, xmax) inside the picture; it is to be resized to
@@ -53,13 +55,14 @@ class Detector(Net):
     net's square input, 16 in R-CNN.
     """
 
-    def __init__(self, model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
-                 context_pad=None):
+    def __init__(self, model_file: str, pretrained_file: str, mean: Any = None, input_scale: Optional[float] = None,
+                 raw_scale: Optional[float] = None, channel_swap: Optional[Sequence[int]] = None,
+                 context_pad: Optional[int] = None) -> None:
         Net.__init__(self, model_file, TEST, weights=pretrained_file)
         self.transformer = make_transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
 
-    def detect_windows(self, images_windows):
+    def detect_windows(self, images_windows: Iterable[tuple[str, Iterable[Any]]]) -> list[dict[str, Any]]:
         """Scores windows: [(file name, [window, ...]), ...] gives one dict with window, prediction and filename each."""
         found, crops = [], []
         name = self.inputs[0]
@@ -75,7 +78,7 @@ class Detector(Net):
             entry["prediction"] = prediction
         return found
 
-    def detect_selective_search(self, image_fnames):
+    def detect_selective_search(self, image_fnames: Sequence[str]) -> list[dict[str, Any]]:
         """detect_windows with the windows that selective search proposes.
 
         Wants the package selective_search_ijcv_with_python (and MATLAB, which it calls).
@@ -89,7 +92,7 @@ class Detector(Net):
         windows = selective_search.get_windows(image_fnames, cmd="selective_search_rcnn")
         return self.detect_windows(zip(image_fnames, windows))
 
-    def crop(self, im, window):
+    def crop(self, im: np.ndarray, window: Sequence[float]) -> np.ndarray:
         """The part of a picture that `window` names: with its context in the input's size, or else as it is."""
         window = [int(edge) for edge in window]
         if window[0] < 0 or window[1] < 0 or window[2] <= window[0] or window[3] <= window[1]:
@@ -106,7 +109,7 @@ class Detector(Net):
         filled[y:y + height, x:x + width] = part
         return filled
 
-    def configure_crop(self, context_pad):
+    def configure_crop(self, context_pad: Optional[int]) -> None:
         """Sets the context, and makes the mean that fills what is missing: height x width x channels as pictures are read."""
         name = self.inputs[0]
         back = np.argsort(self.transformer.transpose[name])

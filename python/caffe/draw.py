@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import Any, Optional
 
 from .proto import caffe_pb2
 
@@ -42,19 +43,19 @@ _TEXT_FORMATS = ("dot", "gv", "raw")
 class Graph:
     """A directed graph in Graphviz's language, with those methods of pydot's Dot that scripts use."""
 
-    def __init__(self, name, rankdir):
+    def __init__(self, name: str, rankdir: str) -> None:
         self.name = name
         self.rankdir = rankdir
-        self.nodes = {}  # name -> attributes
-        self.edges = []  # (from, to, label)
+        self.nodes: dict[str, dict[str, str]] = {}  # name -> attributes
+        self.edges: list[tuple[str, str, str]] = []  # (from, to, label)
 
-    def add_node(self, name, label, style):
+    def add_node(self, name: str, label: str, style: dict[str, str]) -> None:
         self.nodes[name] = dict(style, label=label)
 
-    def add_edge(self, source, target, label=""):
+    def add_edge(self, source: str, target: str, label: str = "") -> None:
         self.edges.append((source, target, label))
 
-    def to_string(self):
+    def to_string(self) -> str:
         """The text that `dot` reads."""
         lines = ["digraph %s {" % _quoted(self.name), "  rankdir=%s;" % self.rankdir]
         for name, attributes in self.nodes.items():
@@ -67,7 +68,7 @@ class Graph:
             lines.append("  %s -> %s%s;" % (_quoted(source), _quoted(target), " [label=%s]" % _quoted(label) if label else ""))
         return "\n".join(lines + ["}"]) + "\n"
 
-    def create(self, prog="dot", format="ps"):
+    def create(self, prog: str = "dot", format: str = "ps") -> bytes:
         """The drawn graph as bytes in a format that Graphviz knows (png, svg, pdf, ...), or its text ('dot')."""
         text = self.to_string().encode("utf-8")
         if format in _TEXT_FORMATS:
@@ -82,23 +83,23 @@ class Graph:
                                (prog, format, drawn.returncode, drawn.stderr.decode(errors="replace").strip()))
         return drawn.stdout
 
-    def write(self, path, prog="dot", format="raw"):
+    def write(self, path: Any, prog: str = "dot", format: str = "raw") -> bool:
         """Writes the graph to a file."""
         data = self.create(prog, format)
         with open(path, "wb") as file:
             file.write(data)
         return True
 
-    def create_png(self, prog="dot"):
+    def create_png(self, prog: str = "dot") -> bytes:
         return self.create(prog, "png")
 
-    def create_svg(self, prog="dot"):
+    def create_svg(self, prog: str = "dot") -> bytes:
         return self.create(prog, "svg")
 
-    def write_png(self, path, prog="dot"):
+    def write_png(self, path: Any, prog: str = "dot") -> bool:
         return self.write(path, prog, "png")
 
-    def write_svg(self, path, prog="dot"):
+    def write_svg(self, path: Any, prog: str = "dot") -> bool:
         return self.write(path, prog, "svg")
 
     def _repr_svg_(self):  # a notebook shows the picture
@@ -114,7 +115,7 @@ def _value(text):
     return text if re.match(r"^\w+$", text) else _quoted(text)
 
 
-def get_pooling_types_dict():
+def get_pooling_types_dict() -> dict[int, str]:
     """{number: name} of the pooling methods.
 
     >>> get_pooling_types_dict()[0]
@@ -123,7 +124,7 @@ def get_pooling_types_dict():
     return {number: name for name, number in caffe_pb2.PoolingParameter.PoolMethod.items()}
 
 
-def get_edge_label(layer):
+def get_edge_label(layer: caffe_pb2.LayerParameter) -> str:
     """What a layer hands on: the channels of its top, or the batch of a Data layer; '' for all others."""
     if layer.type == "Data":
         return "Batch %d" % layer.data_param.batch_size
@@ -134,7 +135,7 @@ def get_edge_label(layer):
     return ""
 
 
-def get_layer_lr_mult(layer):
+def get_layer_lr_mult(layer: caffe_pb2.LayerParameter) -> str:
     """The learning rate multipliers of the layer's blobs, as text."""
     return ", ".join("%g" % spec.lr_mult for spec in layer.param) or "1.0"
 
@@ -156,7 +157,7 @@ def _geometry(param, default_stride):
     ]
 
 
-def get_layer_label(layer, rankdir, display_lrm=False):
+def get_layer_label(layer: caffe_pb2.LayerParameter, rankdir: str, display_lrm: bool = False) -> str:
     """Name, type and geometry of a layer: one below the other, or in one line where the graph goes from top to bottom."""
     parts = [layer.name, "(%s)" % layer.type]
     if layer.type in ("Convolution", "Deconvolution"):
@@ -169,7 +170,7 @@ def get_layer_label(layer, rankdir, display_lrm=False):
     return (" " if rankdir in ("TB", "BT") else "\n").join(parts)
 
 
-def choose_color_by_layertype(layertype):
+def choose_color_by_layertype(layertype: str) -> str:
     """The fill color of a type's box."""
     return _COLORS.get(layertype, LAYER_STYLE_DEFAULT["fillcolor"])
 
@@ -188,7 +189,8 @@ def _is_drawn(layer, phase):
     return not any(rule.HasField("phase") and rule.phase == phase for rule in layer.exclude)
 
 
-def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lrm=False):
+def get_pydot_graph(caffe_net: caffe_pb2.NetParameter, rankdir: str, label_edges: bool = True, phase: Optional[int] = None,
+                    display_lrm: bool = False) -> Graph:
     """The Graph of a NetParameter.
 
     rankdir: LR, RL, TB or BT; phase: None for all layers, or caffe.TRAIN or caffe.TEST for those of a phase; display_lrm: with
@@ -217,12 +219,14 @@ def get_pydot_graph(caffe_net, rankdir, label_edges=True, phase=None, display_lr
     return graph
 
 
-def draw_net(caffe_net, rankdir, ext="png", phase=None, display_lrm=False):
+def draw_net(caffe_net: caffe_pb2.NetParameter, rankdir: str, ext: str = "png", phase: Optional[int] = None,
+             display_lrm: bool = False) -> bytes:
     """The picture of a NetParameter as bytes; `ext` is png, svg, pdf or another format of Graphviz, or dot for the text."""
     return get_pydot_graph(caffe_net, rankdir, phase=phase, display_lrm=display_lrm).create(format=ext)
 
 
-def draw_net_to_file(caffe_net, filename, rankdir="LR", phase=None, display_lrm=False):
+def draw_net_to_file(caffe_net: caffe_pb2.NetParameter, filename: Any, rankdir: str = "LR", phase: Optional[int] = None,
+                     display_lrm: bool = False) -> None:
     """Draws a NetParameter into a file; the end of its name gives the format."""
     name = str(filename)
     data = draw_net(caffe_net, rankdir, name[name.rfind(".") + 1:], phase, display_lrm)

@@ -7,6 +7,7 @@ scikit-image or SciPy (interpolation orders from 2 on excepted).
 from __future__ import annotations
 
 import io as _streams
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _GRAY = np.array([0.2125, 0.7154, 0.0721])
 # --- messages ---
 
 
-def blobproto_to_array(blob, return_diff=False):
+def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> np.ndarray:
     """The values (or with return_diff the gradients) of a BlobProto as an array.
 
     The old kind has num, channels, height, width, and gives 4 axes; the new has `shape`. Without either it must be one
@@ -45,7 +46,7 @@ def blobproto_to_array(blob, return_diff=False):
     return values.reshape(shape)
 
 
-def array_to_blobproto(arr, diff=None):
+def array_to_blobproto(arr: Any, diff: Any = None) -> caffe_pb2.BlobProto:
     """A BlobProto with the shape and values of `arr`, and the gradients of `diff` where they are given."""
     arr = np.asarray(arr)
     blob = caffe_pb2.BlobProto()
@@ -56,7 +57,7 @@ def array_to_blobproto(arr, diff=None):
     return blob
 
 
-def arraylist_to_blobprotovector_str(arraylist):
+def arraylist_to_blobprotovector_str(arraylist: Iterable[Any]) -> bytes:
     """Arrays as the bytes of one BlobProtoVector.
 
     >>> data = arraylist_to_blobprotovector_str([np.zeros((2, 3)), np.ones(4)])
@@ -72,14 +73,14 @@ def arraylist_to_blobprotovector_str(arraylist):
 arraylist_to_blobprotovecor_str = arraylist_to_blobprotovector_str
 
 
-def blobprotovector_str_to_arraylist(str):
+def blobprotovector_str_to_arraylist(str: bytes) -> list[np.ndarray]:
     """The arrays in the bytes of a BlobProtoVector."""
     vector = caffe_pb2.BlobProtoVector()
     vector.ParseFromString(str)
     return [blobproto_to_array(blob) for blob in vector.blobs]
 
 
-def array_to_datum(arr, label=None):
+def array_to_datum(arr: np.ndarray, label: Optional[int] = None) -> caffe_pb2.Datum:
     """A Datum of an array of channels x height x width: uint8 as bytes, any other kind as floats.
 
     >>> datum = array_to_datum(np.zeros((3, 4, 5), np.uint8), label=7)
@@ -99,7 +100,7 @@ def array_to_datum(arr, label=None):
     return datum
 
 
-def datum_to_array(datum):
+def datum_to_array(datum: caffe_pb2.Datum) -> np.ndarray:
     """The picture in a Datum, channels x height x width: uint8, or float. An encoded one is decoded, in B G R as Caffe does."""
     if datum.encoded:
         picture = _open_picture(_streams.BytesIO(datum.data))
@@ -114,7 +115,7 @@ def datum_to_array(datum):
 # --- pictures ---
 
 
-def load_image(filename, color=True):
+def load_image(filename: Any, color: bool = True) -> np.ndarray:
     """Reads a picture: height x width x 3 (R G B), or with color=False height x width x 1; float32 from 0 to 1.
 
     A gray picture becomes three equal channels; an alpha channel is dropped.
@@ -150,7 +151,7 @@ def _to_floats(picture, color):
     return np.tile(pixels, (1, 1, 3 if color and pixels.shape[2] == 1 else 1)).astype(np.float32)
 
 
-def load_mean(source):
+def load_mean(source: str) -> np.ndarray:
     """A mean for Transformer.set_mean: from a .npy file, from a .binaryproto file (compute_image_mean), or "104,117,123".
 
     >>> load_mean('104,117,123')
@@ -173,7 +174,7 @@ def load_mean(source):
     return mean[0] if mean.ndim == 4 else mean
 
 
-def resize_image(im, new_dims, interp_order=1):
+def resize_image(im: Any, new_dims: Any, interp_order: int = 1) -> np.ndarray:
     """Resizes height x width x channels to new_dims = (height, width); interp_order 0 is nearest, 1 bilinear. float32.
 
     With 1 or 3 channels pixels are areas: source = (target + 1/2) * old / new - 1/2; what lies outside counts as the
@@ -239,7 +240,7 @@ def _resize_by_splines(im, new_dims, interp_order, areas):
     return (np.clip(zoomed, 0, high - low) + low).astype(np.float32)
 
 
-def oversample(images, crop_dims):
+def oversample(images: Any, crop_dims: Any) -> np.ndarray:
     """Ten crops of each picture: the four corners and the middle, then the same five mirrored.
 
     images: pictures of one size, height x width x channels; crop_dims: (height, width). Gives
@@ -281,19 +282,19 @@ class Transformer:
     [-104.0, -117.0, -123.0]
     """
 
-    def __init__(self, inputs):
+    def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
         self.inputs = inputs
-        self.transpose = {}
-        self.channel_swap = {}
-        self.raw_scale = {}
-        self.mean = {}
-        self.input_scale = {}
+        self.transpose: dict[str, Sequence[int]] = {}
+        self.channel_swap: dict[str, Sequence[int]] = {}
+        self.raw_scale: dict[str, float] = {}
+        self.mean: dict[str, np.ndarray] = {}
+        self.input_scale: dict[str, float] = {}
 
     def _check_input(self, in_):
         if in_ not in self.inputs:
             raise ValueError("{} is not one of the net inputs: {}".format(in_, self.inputs))
 
-    def preprocess(self, in_, data):
+    def preprocess(self, in_: str, data: Any) -> np.ndarray:
         """`data` (height x width x channels) as input `in_` takes it, without the batch axis. `data` is not changed."""
         self._check_input(in_)
         out = np.asarray(data).astype(np.float32, copy=False)
@@ -312,7 +313,7 @@ class Transformer:
             out = out * np.float32(self.input_scale[in_])
         return out
 
-    def deprocess(self, in_, data):
+    def deprocess(self, in_: str, data: Any) -> np.ndarray:
         """The picture that preprocess has made `data` of, in the input's size. `data` is not changed."""
         self._check_input(in_)
         out = np.array(data)
@@ -331,26 +332,26 @@ class Transformer:
             out = out.transpose(np.argsort(order))
         return out.astype(np.asarray(data).dtype, copy=False)
 
-    def set_transpose(self, in_, order):
+    def set_transpose(self, in_: str, order: Sequence[int]) -> None:
         """The order of the axes, e.g. (2, 0, 1) for pictures."""
         self._check_input(in_)
         if len(order) != len(self.inputs[in_]) - 1:
             raise ValueError("Transpose order needs to have the same number of dimensions as the input.")
         self.transpose[in_] = order
 
-    def set_channel_swap(self, in_, order):
+    def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
         """The order of the channels, e.g. (2, 1, 0) for nets that take B G R. It comes after the transpose."""
         self._check_input(in_)
         if len(order) != self.inputs[in_][1]:
             raise ValueError("Channel swap needs to have the same number of dimensions as the input channels.")
         self.channel_swap[in_] = order
 
-    def set_raw_scale(self, in_, scale):
+    def set_raw_scale(self, in_: str, scale: float) -> None:
         """Multiplies before the mean is taken off: 255 where pictures are read as 0..1 and the mean is of 0..255."""
         self._check_input(in_)
         self.raw_scale[in_] = scale
 
-    def set_mean(self, in_, mean):
+    def set_mean(self, in_: str, mean: Any) -> None:
         """What is taken off, in the net's order of channels: a value per channel, or a picture, which is resized to fit."""
         self._check_input(in_)
         mean = np.asarray(mean)
@@ -370,7 +371,7 @@ class Transformer:
                 raise ValueError("Mean channels incompatible with input: %d, not %d." % (mean.shape[0], shape[0]))
         self.mean[in_] = mean
 
-    def set_input_scale(self, in_, scale):
+    def set_input_scale(self, in_: str, scale: float) -> None:
         """Multiplies after the mean is taken off."""
         self._check_input(in_)
         self.input_scale[in_] = scale

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, OrderedDict
+from typing import Any, Callable, Mapping, Sequence, Union
 
 from .proto import caffe_pb2
 
@@ -61,7 +62,7 @@ _BORROWED = {
 }
 
 
-def param_name_dict():
+def param_name_dict() -> dict[str, str]:
     """Maps a layer type to the name of its own message: the field of LayerParameter without `_param`.
 
     >>> names = param_name_dict()
@@ -79,7 +80,7 @@ def _without_end(text, end):
     return text[:-len(end)] if text.endswith(end) else text
 
 
-def assign_proto(proto, name, val):
+def assign_proto(proto: Any, name: str, val: Any) -> None:
     """Sets field `name` of the message `proto`, whatever kind of field it is.
 
     A dict fills a message, a list a repeated field; a single value becomes the only element of a repeated field. Enums are
@@ -137,7 +138,7 @@ def _no_field(descriptor, name):
     return "%s has no field %r%s" % (descriptor.name, name, hint)
 
 
-def to_proto(*tops):
+def to_proto(*tops: Union[Top, Function]) -> caffe_pb2.NetParameter:
     """The NetParameter of all layers that the given tops need; none of them has a name of its own.
 
     >>> data = layers.Input(shape=dict(dim=[1, 3]))
@@ -159,14 +160,14 @@ def _net_of(tops, names):
 class Top:
     """One output of a layer: output number `n` of the Function `fn`."""
 
-    def __init__(self, fn, n):
+    def __init__(self, fn: Function, n: int) -> None:
         self.fn = fn
         self.n = n
 
     def __repr__(self):
         return "<Top %d of %s>" % (self.n, self.fn.type_name)
 
-    def to_proto(self):
+    def to_proto(self) -> caffe_pb2.NetParameter:
         """The NetParameter of all layers that this top needs."""
         return to_proto(self)
 
@@ -177,7 +178,7 @@ class Top:
 class Function:
     """A layer that is not yet in a net: its type, the Tops that it reads, its fields, the Tops that it makes."""
 
-    def __init__(self, type_name, inputs, params):
+    def __init__(self, type_name: str, inputs: Sequence[Top], params: Mapping[str, Any]) -> None:
         for index, bottom in enumerate(inputs):
             if not isinstance(bottom, Top):
                 raise TypeError("%s input %d is not a Top (type is %s)" % (type_name, index, type(bottom)))
@@ -186,12 +187,12 @@ class Function:
         self.params = dict(params)
         self.ntop = self.params.pop("ntop", 1)
         self.in_place = self.params.pop("in_place", False)
-        self.tops = tuple(Top(self, n) for n in range(self.ntop))
+        self.tops: tuple[Top, ...] = tuple(Top(self, n) for n in range(self.ntop))
 
     def __repr__(self):
         return "<%s layer, %d in, %d out>" % (self.type_name, len(self.inputs), self.ntop)
 
-    def to_proto(self):
+    def to_proto(self) -> caffe_pb2.NetParameter:
         """The NetParameter of this layer and of all that it needs."""
         return to_proto(self)
 
@@ -272,13 +273,15 @@ class NetSpec:
     (['data', 'quiet'], ['data', 'quiet'])
     """
 
-    def __init__(self):
+    tops: OrderedDict[str, Any]
+
+    def __init__(self) -> None:
         super().__setattr__("tops", OrderedDict())
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         self.tops[name] = value
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what copy, pickle and inspect ask for
             raise AttributeError(name)
         try:
@@ -287,20 +290,20 @@ class NetSpec:
             known = ", ".join(self.tops) or "none yet"
             raise _NoSuchTop("this NetSpec has no top %r; it has: %s" % (name, known)) from None
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         self.__getattr__(name)
         del self.tops[name]
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: str, value: Any) -> None:
         self.__setattr__(key, value)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         return self.__getattr__(key)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: str) -> None:
         self.__delattr__(key)
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return key in self.tops
 
     def __dir__(self):
@@ -312,7 +315,7 @@ class NetSpec:
     def __setstate__(self, state):
         super().__setattr__("tops", state["tops"])
 
-    def to_proto(self):
+    def to_proto(self) -> caffe_pb2.NetParameter:
         """The NetParameter of all named tops and of what they need, in the order in which they were named."""
         for name, top in self.tops.items():
             if not isinstance(top, (Top, Function)):
@@ -323,7 +326,7 @@ class NetSpec:
 class Layers:
     """`layers.Type(*bottoms, ntop=1, in_place=False, **fields)` makes a layer of any type."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):  # what copy, doctest and inspect ask for is no layer
             raise AttributeError(name)
 
@@ -352,7 +355,7 @@ class Parameters:
     (1, 1)
     """
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         message = None if name.startswith("__") else getattr(caffe_pb2, name + "Parameter", None)
         if message is None:
             raise AttributeError("there is no %sParameter" % name)
@@ -369,7 +372,7 @@ class _Constants:
         self._name = name
         self._message = message
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._message, name)
