@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Carafe needs, and why; installs those that are missing.
-#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests fuzz data docs tidy;
-#                                                   default: all but fuzz, docs and tidy
+#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests python fuzz data docs tidy;
+#                                                   default: all but python, fuzz, docs and tidy
 #   scripts/packages.sh --list                      prints every package with its reason
 # --no-install only says what is missing. Sourced, it gives the function ensure_packages with the same arguments.
 
@@ -35,6 +35,10 @@ tests|libgtest-dev|unit tests
 tests|libgmock-dev|matchers of the unit tests
 tests|clang-format-14|checks the format, with the version that wrote it
 tests|python3|checks include arrows, counts results
+python|python3|runs the Python package
+python|python3-dev|builds its module
+python|python3-venv|keeps its packages in build/venv
+python|graphviz|draws nets (caffe.draw, draw_net.py)
 fuzz|clang-19|compiles the fuzzers
 fuzz|libclang-rt-19-dev|libFuzzer and the sanitizers of that compiler
 fuzz|libomp-19-dev|OpenMP of that compiler
@@ -139,8 +143,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     for argument in "$@"; do
       case $argument in
       --no-install) flags+=("$argument") ;;
-      build | openmpi | mpich | tests | data | docs | tidy) groups+=("$argument") ;;
-      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, data, docs or tidy'; exit 2 ;;
+      build | openmpi | mpich | tests | python | data | docs | tidy) groups+=("$argument") ;;
+      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, python, data, docs or tidy'; exit 2 ;;
       esac
     done
     [ ${#groups[@]} != 0 ] || groups=(build openmpi mpich tests data)
