@@ -39,6 +39,7 @@ tests|python3-venv|OpenCV, a second reader of our files, in an environment of it
 python|python3|runs the Python package
 python|python3-dev|builds its module
 python|python3-venv|keeps its packages in build/venv
+python|graphviz|draws nets (caffe.draw, draw_net.py)
 fuzz|clang-19|compiles the fuzzers
 fuzz|libclang-rt-19-dev|libFuzzer and the sanitizers of that compiler
 fuzz|libomp-19-dev|OpenMP of that compiler
