@@ -79,7 +79,8 @@ solver.net.backward()
 sheet(solver.net.params["conv1"][0].diff[:, 0], 20, zoom=6)
 
 # %% [markdown]
-# `solver.solve()` would do the rest; a loop of our own can look at everything while it runs. Under
+# `solver.solve()` would do the rest; a loop of our own can look at everything while it runs. `caffe.progress` steps the solver and
+# shows how far it is. Under
 # `mpirun -n 4 python learn_lenet.py` the same loop is data-parallel, with a batch of 4 x 64.
 
 
@@ -96,8 +97,7 @@ def accuracy(net, batches):
 
 
 losses, accuracies = [], []
-for iteration in range(201):
-    solver.step(1)
+for iteration in caffe.progress(solver, 200):
     losses.append((iteration, float(solver.net.blobs["loss"].data)))
     if iteration % 25 == 0:
         accuracies.append((iteration, accuracy(solver.test_nets[0], 10)))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -22,8 +23,10 @@ def work_file(name):
 def write(name, message):
     """Writes a message as prototxt, and gives the file's name."""
     path = work_file(name)
-    with open(path, "w") as file:
+    part = "%s.%d" % (path, os.getpid())  # under mpirun all ranks write the same file
+    with open(part, "w") as file:
         file.write(str(message))
+    os.replace(part, path)
     return path
 
 
@@ -32,8 +35,15 @@ def digits():
     paths = [work_file("digits_train_lmdb"), work_file("digits_test_lmdb")]
     if not all(os.path.exists(path) for path in paths):
         program = os.path.join(ROOT, "build", "tools", "carafe")
-        subprocess.run([program, "digits", "--out", WORK, "--train", "4000", "--test", "1000"], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with tempfile.TemporaryDirectory(dir=WORK) as folder:  # of this rank; the first that is ready gives its own to all
+            subprocess.run([program, "digits", "--out", folder, "--train", "4000", "--test", "1000"], check=True,
+                           stdout=subprocess.DEVNULL)
+            for path in paths:
+                try:
+                    os.rename(os.path.join(folder, os.path.basename(path)), path)
+                except OSError:
+                    if not os.path.exists(path):
+                        raise
     return paths
 
 
