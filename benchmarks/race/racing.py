@@ -1,7 +1,9 @@
 """One case of the race: check the results, then blocks by turns: ours, PyTorch's, ours, PyTorch's, ..."""
 import contextlib
 import math
+import pathlib
 import statistics
+import tempfile
 import time
 
 from race import nets
@@ -51,9 +53,9 @@ class Sides:
 def check(sides, case):
     """Runs once from the same inputs and parameters: our side with its plain kernels, as it is timed, and PyTorch.
     Returns {with whom: errors}; raises WrongResult if they part."""
-    start, plain, result = (sides.folder / f"{name}.tensors" for name in ("start", "plain", "result"))
     found = {}
-    try:
+    with tempfile.TemporaryDirectory(dir=sides.folder) as folder:
+        start, plain, result = (pathlib.Path(folder) / name for name in ("start", "plain", "result"))
         with sides.ours(case, dropout=False, environment=PLAIN) as worker:
             worker.ask(f"result {plain}")
         with sides.ours(case, dropout=False) as worker:
@@ -63,9 +65,6 @@ def check(sides, case):
         if sides.peer:
             with sides.theirs(case, "nchw", dropout=False) as worker:
                 found["peer"] = verdict(case, "PyTorch's", worker.ask(f"compare {start} {result}"))
-    finally:
-        for path in (start, plain, result):
-            path.unlink(missing_ok=True)
     return found
 
 
