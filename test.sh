@@ -10,7 +10,7 @@
 #   release   unit, golden, cli and ranks, in the release build:
 #   unit        the tests beside the code
 #   golden      reference numbers of tests/golden
-#   cli         the program as a user calls it
+#   cli         the program as a user calls it; OpenCV as a reader of its files
 #   ranks       training under mpirun, Open MPI and MPICH
 #   asan      unit and golden with address and undefined-behaviour sanitizers
 #   tsan      comm, exchange and data with the thread sanitizer
@@ -161,7 +161,7 @@ need_release() {
 
 stage_unit() { need_release && run_unit release '*'; }
 stage_golden() { need_release && run_golden release; }
-stage_cli() { need_release && run_scripts cli tests/cli/*; }
+stage_cli() { need_release && run_scripts cli tests/cli/* tests/opencv/run.sh; }
 stage_ranks() { need_release && run_scripts ranks tests/ranks/run.sh; }
 
 stage_asan() {

@@ -35,6 +35,7 @@ tests|libgtest-dev|unit tests
 tests|libgmock-dev|matchers of the unit tests
 tests|clang-format-14|checks the format, with the version that wrote it
 tests|python3|checks include arrows, counts results
+tests|python3-venv|OpenCV, a second reader of our files, in an environment of its own
 fuzz|clang-19|compiles the fuzzers
 fuzz|libclang-rt-19-dev|libFuzzer and the sanitizers of that compiler
 fuzz|libomp-19-dev|OpenMP of that compiler
@@ -139,8 +140,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     for argument in "$@"; do
       case $argument in
       --no-install) flags+=("$argument") ;;
-      build | openmpi | mpich | tests | data | docs | tidy) groups+=("$argument") ;;
-      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, data, docs or tidy'; exit 2 ;;
+      build | openmpi | mpich | tests | fuzz | data | docs | tidy) groups+=("$argument") ;;
+      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, fuzz, data, docs or tidy'; exit 2 ;;
       esac
     done
     [ ${#groups[@]} != 0 ] || groups=(build openmpi mpich tests data)

@@ -63,6 +63,10 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
 template <typename T>
 void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket_bytes,
                         bool overlap) {
+  exchange_.reset();  // of an earlier call
+  exchange_name_ = exchange;
+  bucket_bytes_ = bucket_bytes;
+  overlap_ = overlap;
   std::vector<ParamInfo<T>> infos;
   for (const int p : exchanged_) {
     const Param<T>& param = net_->params()[static_cast<size_t>(p)];
@@ -78,9 +82,23 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket
       ExchangeSetup<T>{.group = group,
                        .params = infos,
                        .update = [this](int e) { Update(exchanged_[static_cast<size_t>(e)]); },
-                       .update_needs_all = param().clip_gradients() >= 0,
+                       .update_needs_all = param().clip_gradients() >= 0 || !callbacks_.empty(),
                        .bucket_bytes = bucket_bytes,
                        .overlap = overlap});
+}
+
+template <typename T>
+void Solver<T>::Disconnect() {
+  exchange_.reset();
+  group_ = nullptr;
+}
+
+template <typename T>
+void Solver<T>::AddCallback(SolverCallback callback) {
+  callbacks_.push_back(std::move(callback));
+  if (callbacks_.size() > 1 || !exchange_) return;
+  Drain();
+  Connect(exchange_name_, *group_, bucket_bytes_, overlap_);
 }
 
 template <typename T>
@@ -95,6 +113,8 @@ RunContext Solver<T>::Context(int64_t pass, int64_t stride) {
 
 template <typename T>
 StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
+  if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
+  for (const SolverCallback& callback : callbacks_) callback.on_start();
   const int passes = param().iter_size();
   const double next_rate = learning_rate_.Rate(iteration_);
   double loss = 0;
@@ -104,7 +124,7 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
     if (sub == 0) {
       // Every parameter has its last update by now, also those that no layer read on the way.
       Drain();
-      if (param().snapshot_diff()) net_->ClearParamDiffs(stream_);
+      if (keep_updates()) net_->ClearParamDiffs(stream_);
       for (const Param<T>& p : net_->params()) {
         const Layer<T>& layer = *net_->layers()[static_cast<size_t>(p.layer)];
         if (p.frozen() && layer.param_propagate_down(p.index)) p.blob->ZeroDiff(stream_);
@@ -115,7 +135,6 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   }
   announce_ = false;
   rate_ = next_rate;
-  clip_known_ = false;
   // A worker's part in the mean is its share of the rows; equal shares weigh 1 each.
   double weight = 1;
   const Replica& replica = options_.replica;
@@ -131,9 +150,49 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   const StepVotes verdict = exchange_->AwaitVerdict();
   AverageRunningBlobs();
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
+  FinishUpdates();
+  callbacks_due_ = !callbacks_.empty();
+  return verdict;
+}
+
+// The sums of this step are on their way: what Update will do with them.
+template <typename T>
+void Solver<T>::FinishUpdates() {
+  clip_known_ = means_ready_ = false;
   ++iteration_;
   frozen_due_ = true;
-  return verdict;
+}
+
+template <typename T>
+void Solver<T>::TellGradientsReady() {
+  callbacks_due_ = false;
+  if (options_.replica.count > 1) {
+    for (const Param<T>& p : net_->params()) {
+      if (p.frozen()) continue;
+      T* gradient = p.blob->mutable_diff(stream_);
+      Scale(stream_, p.blob->count(), T(1) / static_cast<T>(options_.replica.count), gradient,
+            gradient);
+    }
+    means_ready_ = true;
+  }
+  --iteration_;  // callers see the number of the step under way
+  for (const SolverCallback& callback : callbacks_) callback.on_gradients_ready();
+  ++iteration_;
+}
+
+template <typename T>
+void Solver<T>::ApplyUpdate() {
+  Drain();
+  rate_ = learning_rate_.Rate(iteration_);
+  for (size_t e = exchanged_.size(); e-- > 0;) {
+    exchange_->GradientReady(0, static_cast<int>(e), stream_);
+  }
+  exchange_->FinishStep({.weight = 1});
+  exchange_->AwaitVerdict();
+  AverageRunningBlobs();
+  FinishUpdates();
+  Drain();
+  --iteration_;
 }
 
 // What Forward wrote on each worker (BatchNorm's running statistics) becomes the mean over all, so
@@ -191,7 +250,7 @@ T Solver<T>::ClipScale() {
       if (p.frozen()) continue;
       squares += SumOfSquares(stream_, p.blob->count(), p.blob->diff(stream_));
     }
-    const double norm = std::sqrt(squares) / options_.replica.count;
+    const double norm = std::sqrt(squares) / (means_ready_ ? 1 : options_.replica.count);
     const double limit = param().clip_gradients();
     clip_scale_ = static_cast<T>(norm > limit ? limit / norm : 1.0);
     clip_known_ = true;
@@ -201,6 +260,7 @@ T Solver<T>::ClipScale() {
 
 template <typename T>
 void Solver<T>::Update(int p) {
+  if (callbacks_due_) TellGradientsReady();
   const Param<T>& owned = net_->params()[static_cast<size_t>(p)];
   const T decay = static_cast<T>(param().weight_decay() * owned.decay_mult);
   const bool l1 = param().regularization_type() == "L1";
@@ -214,11 +274,12 @@ void Solver<T>::Update(int p) {
         history_[static_cast<size_t>(s) * params + static_cast<size_t>(p)].mutable_data(stream_);
   }
   step.rate = static_cast<T>(rate_ * owned.lr_mult);
-  step.scale = ClipScale() / static_cast<T>(param().iter_size() * options_.replica.count);
+  const int workers = means_ready_ ? 1 : options_.replica.count;
+  step.scale = ClipScale() / static_cast<T>(param().iter_size() * workers);
   step.l1 = l1 ? decay : T(0);
   step.l2 = l1 ? T(0) : decay;
   step.iteration = iteration_ - 1;  // Step has counted this one already
-  step.keep_update = param().snapshot_diff();
+  step.keep_update = keep_updates();
   rule_->Apply(stream_, step);
 }
 
@@ -241,13 +302,14 @@ template <typename T>
 void Solver<T>::Drain() {
   if (!exchange_) return;
   exchange_->Drain();
+  if (callbacks_due_) TellGradientsReady();  // no parameter learns
   UpdateFrozen();
 }
 
 template <typename T>
 void Solver<T>::ThrowStepAway() {
   exchange_->Cancel();
-  frozen_due_ = false;
+  frozen_due_ = callbacks_due_ = false;
   net_->ClearParamDiffs(stream_);
   --iteration_;
 }

@@ -23,6 +23,16 @@ struct SolverOptions {
   int level = 0;    // net state from the command line
   std::vector<std::string> stages;
   Trace* trace = nullptr;
+  bool keep_updates = false;  // after a step the parameters' diffs hold what was subtracted from
+                              // them, as in Caffe, and not zeros; snapshot_diff asks for it too
+};
+
+// Called in every Step by the thread that runs it: before the first pass, and when the gradients of
+// all workers are there. The diffs then hold their mean (summed over iter_size), may be read and
+// changed, and are about to be used.
+struct SolverCallback {
+  std::function<void()> on_start;
+  std::function<void()> on_gradients_ready;
 };
 
 // One worker's share of the training. Used by one thread; the exchange calls back on that thread.
@@ -36,12 +46,19 @@ class Solver : private ParamEvents {
   // Step; an exchange of one worker is MakeExchange("allreduce", ...) on a Group of one.
   void Connect(const std::string& exchange, Group& group, size_t bucket_bytes, bool overlap);
 
+  void Disconnect();  // the group is about to end; no Step after that
+  // On every worker alike. From now on nothing of the next step hides the end of this one.
+  void AddCallback(SolverCallback callback);
+
   // iter_size passes forward and backward, then the exchange of gradients and votes. Updates run
   // when the next reader asks for a parameter, or in Drain. Returns the verdict of all workers: the
   // mean loss is verdict.loss / verdict.weight. `wishes` is asked after the last backward pass for
   // this worker's own (stop, snapshot); loss, weight and bad are filled in here.
   StepVotes Step(const std::function<StepVotes()>& wishes = {});
-  void Drain();          // all updates of the last Step are done: weights are those of iteration()
+  void Drain();  // all updates of the last Step are done: weights are those of iteration()
+  // One update with the gradients that the diffs hold now, their mean over all workers; every
+  // worker calls it. iteration() stays.
+  void ApplyUpdate();
   void ThrowStepAway();  // after a bad verdict: no update happens, iteration() goes back by one
 
   // One forward pass of a test net on test batch `batch` (stride: how far this worker's next one
@@ -75,6 +92,9 @@ class Solver : private ParamEvents {
   void UpdateFrozen();
   T ClipScale();
   void AverageRunningBlobs();
+  void FinishUpdates();
+  void TellGradientsReady();
+  bool keep_updates() const { return options_.keep_updates || param().snapshot_diff(); }
   RunContext Context(int64_t pass, int64_t stride);
 
   const SolverSpec spec_;
@@ -89,6 +109,12 @@ class Solver : private ParamEvents {
   std::vector<int> exchange_of_;  // param -> exchange index, or -1 for frozen ones
   Group* group_ = nullptr;
   std::unique_ptr<Exchange<T>> exchange_;
+  std::string exchange_name_;  // what Connect was given
+  size_t bucket_bytes_ = 0;
+  bool overlap_ = true;
+  std::vector<SolverCallback> callbacks_;
+  bool callbacks_due_ = false;  // on_gradients_ready is still to be called for this step
+  bool means_ready_ = false;    // the diffs hold means already, not sums
   int64_t iteration_ = 0;
   int64_t sample_offset_ = 0;
   double rate_ = 0;

@@ -46,6 +46,7 @@ TrainEnd Trainer<T>::Loop(int64_t until) {
 
 template <typename T>
 TrainEnd Trainer<T>::OneIteration() {
+  if (options_.before_iteration) options_.before_iteration();
   const SolverParameter& param = solver_->param();
   const int64_t iteration = solver_->iteration();
   const int interval = param.test_interval();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,9 +35,11 @@ struct TrainOptions {
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
   std::string run_dir;  // for train.log and metrics.csv; "": beside the snapshots
   std::string progress = "none";
-  bool quiet = false;         // log lines go to the file only
-  bool write_files = true;    // off in tests: no log, no metrics
-  bool watch_signals = true;  // off where ranks are threads
+  bool quiet = false;                      // log lines go to the file only
+  bool write_files = true;                 // off in tests: no log, no metrics
+  bool watch_signals = true;               // off where ranks are threads
+  bool keep_updates = false;               // see SolverOptions
+  std::function<void()> before_iteration;  // may throw: then the run ends with that
 };
 
 enum class TrainEnd { kDone, kStopped, kTerminated };
@@ -54,12 +57,14 @@ class Trainer {
   TrainEnd Step(int64_t count);
 
   Solver<T>& solver() { return *solver_; }
-  void Snapshot();  // on all ranks alike
+  void Snapshot();                            // on all ranks alike
+  void Restore(const std::string& snapshot);  // from a .solverstate; on all ranks alike
   std::vector<TestResult> TestAll();
 
  private:
   void Build(const SolverSpec& spec);
   void LoadStart();  // rank 0: fillers, --weights or --snapshot; then everybody has rank 0's
+  void LoadSnapshot(const std::string& snapshot);
   void ShareStart();
   void OpenFiles(bool resumed);
   void PrintStart();

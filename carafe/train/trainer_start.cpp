@@ -49,6 +49,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
     Build(spec);
     if (root()) LoadStart();
   } catch (const Error& failed) {
+    if (group.size() == 1) throw;  // keeps its kind
     error = failed.what();
   }
   group_.Agree(error);
@@ -79,6 +80,7 @@ template <typename T>
 void Trainer<T>::Build(const SolverSpec& spec) {
   SolverOptions solver_options;
   solver_options.trace = &data_wait_;
+  solver_options.keep_updates = options_.keep_updates;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
   solver_options.replica = {
@@ -108,18 +110,7 @@ void Trainer<T>::LoadStart() {
     if (snapshot.empty()) LogInfo("--snapshot=auto: there is none yet, starting anew");
   }
   if (!snapshot.empty()) {
-    LogInfo("Restoring previous solver status from {}", snapshot);
-    const std::optional<CarafeState> state = ReadSnapshot(snapshot, *solver_);
-    const int64_t passes = solver_->iteration() * solver_->param().iter_size();
-    if (state) {
-      solver_->set_seed(state->seed());
-      solver_->set_sample_offset(state->samples_seen() - passes * rows_);
-      tests_done_ = state->tests_done();
-    } else {
-      solver_->set_sample_offset(-passes * rows_);  // Caffe's own file: the data start anew
-      LogInfo("the state holds no data position (it is not Carafe's): the data start anew");
-    }
-    last_snapshot_ = solver_->iteration();
+    LoadSnapshot(snapshot);
     return;
   }
   std::string weights = options_.weights;
@@ -130,6 +121,38 @@ void Trainer<T>::LoadStart() {
     LogInfo("Finetuning from {}", weights);
     LoadWeights(stream_, weights, solver_->net());
   }
+}
+
+template <typename T>
+void Trainer<T>::LoadSnapshot(const std::string& snapshot) {
+  LogInfo("Restoring previous solver status from {}", snapshot);
+  const std::optional<CarafeState> state = ReadSnapshot(snapshot, *solver_);
+  const int64_t passes = solver_->iteration() * solver_->param().iter_size();
+  if (state) {
+    solver_->set_seed(state->seed());
+    solver_->set_sample_offset(state->samples_seen() - passes * rows_);
+    tests_done_ = state->tests_done();
+  } else {
+    solver_->set_sample_offset(-passes * rows_);  // Caffe's own file: the data start anew
+    LogInfo("the state holds no data position (it is not Carafe's): the data start anew");
+  }
+  last_snapshot_ = solver_->iteration();
+}
+
+template <typename T>
+void Trainer<T>::Restore(const std::string& snapshot) {
+  solver_->Drain();
+  std::string error;
+  try {
+    if (root()) LoadSnapshot(snapshot);
+  } catch (const Error& failed) {
+    if (group_.size() == 1) throw;  // keeps its kind
+    error = failed.what();
+  }
+  group_.Agree(error);
+  ShareStart();
+  start_iteration_ = displayed_at_ = solver_->iteration();
+  losses_.clear();
 }
 
 template <typename T>

@@ -11,7 +11,7 @@
 
 #include "carafe/base/random.h"
 #include "carafe/comm/run_ranks.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
 
@@ -31,7 +31,7 @@ class TrainerTest : public ::testing::Test {
     folder_ = std::filesystem::temp_directory_path() / name;
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
-    LmdbWriter writer((folder_ / "lmdb").string());
+    const auto writer = NewLmdbWriter((folder_ / "lmdb").string());
     RandomSequence random(7);
     for (int i = 0; i < kRecords; ++i) {
       Datum datum;
@@ -48,9 +48,9 @@ class TrainerTest : public ::testing::Test {
       }
       datum.set_data(pixels);
       datum.set_label(label);
-      writer.Put(fmt::format("{:08}", i), datum.SerializeAsString());
+      writer->Put(fmt::format("{:08}", i), datum.SerializeAsString());
     }
-    writer.Finish();
+    writer->Finish();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

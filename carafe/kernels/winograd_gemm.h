@@ -1,0 +1,27 @@
+// The matrix products of Winograd's algorithm, one per point, on operands as the transforms leave
+// them: channels in blocks of 8 beside each other, blocks a stride apart. No packing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace carafe::winograd {
+
+constexpr int kVector = 8;            // channels of a block
+constexpr int kOutChannels = 16;      // of one product with filters
+constexpr int kWeightInChannels = 4;  // of one product over tiles
+constexpr int kWeightOutBlocks = 3;   // blocks of 8 out channels of one product over tiles
+
+// m[b][t][o] = sum over k of v[k / 8][t][k % 8] u[k][8 b + o], for b = 0, 1 and t = 0 .. tiles-1.
+// Blocks of v and m are v_stride and m_stride floats apart; u is (channels, 16), aligned to 32
+// bytes.
+void MultiplyFilters(int64_t tiles, int64_t channels, const float* v, size_t v_stride,
+                     const float* u, float* m, size_t m_stride);
+
+// d[i][o] = sum over t of v[t][i] z[o / 8][t][o % 8], for i = 0 .. 3 and o = 0 .. 8 out_blocks - 1,
+// out_blocks being 1, 2 or 3. Rows of v are 8 floats apart, blocks of z z_stride, rows of d
+// d_stride.
+void MultiplyOverTiles(int64_t tiles, const float* v, const float* z, size_t z_stride,
+                       int out_blocks, float* d, size_t d_stride);
+
+}  // namespace carafe::winograd

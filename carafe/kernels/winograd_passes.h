@@ -1,0 +1,102 @@
+// The passes of a Winograd convolution: blocks of tiles that stay in the cache go through a
+// transform, one matrix product per point, and the transform back. Immutable; Run uses up to
+// `threads` threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "carafe/kernels/winograd_tiles.h"
+#include "carafe/kernels/winograd_transforms.h"
+
+namespace carafe::winograd {
+
+// Images (images, blocks(), h, w, 8): nChw8c.
+struct ImageShape {
+  int64_t images, channels, h, w;
+  int64_t blocks() const { return (channels + 7) / 8; }
+  size_t plane_floats() const { return static_cast<size_t>(h * w * 8); }
+  template <typename T>
+  Plane<T> Block(T* data, int64_t block) const {
+    return {data + static_cast<size_t>(block) * plane_floats(), h, w,
+            static_cast<size_t>(blocks()) * plane_floats()};
+  }
+};
+
+// out = in * filters: the forward direction; and backward to the data, with the filters turned by
+// 180 degrees, in and out channels swapped, and pad' = r - 1 - pad.
+class ImagePass {
+ public:
+  ImagePass(const Transforms& transforms, ImageShape in, ImageShape out, int64_t groups,
+            int64_t pad_h, int64_t pad_w, bool backward);
+  size_t ScratchFloats(int threads) const { return PlanFor(threads).total; }
+  // out = max(lowest, in * weights + bias); bias may be null.
+  void Run(int threads, const float* in, const float* weights, const float* bias, float lowest,
+           float* out, float* scratch) const;
+
+ private:
+  // Sizes and places in the scratch. The filters are transformed once for all blocks of tiles; or,
+  // if one block holds all tiles, chunk by chunk right before their use, so that they stay in the
+  // cache.
+  struct Plan {
+    bool one_block;
+    int64_t block_tiles, blocks;                            // blocks of tiles
+    int64_t chunk, group_chunks;                            // out channels of a chunk; its number
+    size_t v_block, v_stride, m_block, m_stride, u_stride;  // floats
+    size_t bias, tiles, u, v, m;                            // offsets; u, v, m of thread 0
+    size_t thread_floats;  // from a thread's part to the next one's
+    size_t total;
+  };
+  Plan PlanFor(int threads) const;
+  void RunBlocks(const Plan& plan, const float* in, const float* weights, float lowest, float* out,
+                 float* scratch, int threads) const;
+  void RunOneBlock(const Plan& plan, const float* in, const float* weights, float lowest,
+                   float* out, float* scratch, int threads) const;
+  // out channels first .. first + plan.chunk - 1 of a group for the tiles of a block.
+  void MultiplyChunk(const Plan& plan, const TileBlock& block, int64_t group, int64_t first,
+                     const float* v, const float* u, const float* bias, float lowest, float* m,
+                     float* out) const;
+  FilterMatrixView GroupFilters(const float* weights, int64_t group) const;
+
+  const Transforms& transforms_;
+  const ImageShape in_, out_;
+  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
+  const bool backward_;
+  const Tiling tiling_;
+};
+
+// d_weights += gradient: dU = sum over tiles of (B^T d B) (A d_dst A^T), d_weights += G^T dU G. The
+// sums run over the tiles in one order, whatever the number of threads, which share out channels.
+class WeightPass {
+ public:
+  WeightPass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
+             int64_t pad_h, int64_t pad_w);
+  size_t ScratchFloats(int threads) const { return PlanFor(threads).total; }
+  void Run(int threads, const float* src, const float* d_dst, float* d_weights,
+           float* scratch) const;
+
+ private:
+  struct Plan {
+    int64_t block_tiles, blocks;
+    size_t plane, v_stride, z_stride, d_stride;   // floats
+    size_t tiles, v, z, d, thread_floats, total;  // offsets; d of thread 0
+  };
+  Plan PlanFor(int threads) const;
+  // Some in and out channels of one group: what one thread does at a time.
+  struct Unit {
+    int64_t group, in, ins;         // in channels of the group
+    int64_t out_block, out_blocks;  // blocks of out channels of the group
+  };
+  int64_t units() const { return groups_ * in_parts_ * out_parts_; }
+  Unit UnitAt(int64_t index) const;
+  void Accumulate(const Plan& plan, const TileBlock& block, const Unit& unit, const float* v,
+                  const float* z, float* d, float* d_weights) const;
+
+  const Transforms& transforms_;
+  const ImageShape src_, dst_;
+  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
+  const int64_t in_parts_, out_parts_;
+  const Tiling tiling_;
+};
+
+}  // namespace carafe::winograd

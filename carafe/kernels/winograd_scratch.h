@@ -1,0 +1,28 @@
+// Sizes and places of what the passes keep in their scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "carafe/kernels/winograd_tiles.h"
+
+namespace carafe::winograd {
+
+constexpr int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t RoundUp(int64_t a, int64_t b) { return DivideUp(a, b) * b; }
+
+constexpr size_t kLineFloats = 16;  // 64 bytes
+constexpr size_t RoundToLines(size_t floats) {
+  return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
+}
+
+// From one point's matrix to the next one's. One line more than needed: were strides multiples of
+// 4096 bytes, the 36 matrices that a transform writes to would compete for the same few places in
+// the cache.
+constexpr size_t ElementStride(size_t floats) { return RoundToLines(floats) + kLineFloats; }
+
+constexpr size_t TileFloats(int64_t tiles) {
+  return RoundToLines(static_cast<size_t>(tiles) * sizeof(Tile) / sizeof(float));
+}
+
+}  // namespace carafe::winograd

@@ -1,0 +1,158 @@
+// Multiplies vectors by constant matrices: x -> M x, and X -> M X N^T in two dimensions. The
+// matrices are known to the compiler, so zeros cost nothing and rows or columns that differ only in
+// signs (those of opposite points) share their sums.
+#pragma once
+
+#include "carafe/kernels/simd.h"
+#include "carafe/kernels/winograd_matrices.h"
+
+namespace carafe::winograd {
+
+// A constant matrix as a type: kMatrix, kRows, kCols.
+template <int m, int r>
+struct FilterMap {  // G
+  static constexpr int kRows = m + r - 1, kCols = r;
+  static constexpr auto kMatrix = FilterMatrix<m, r>();
+};
+template <int m, int r>
+struct FilterAdjointMap {  // G^T
+  static constexpr int kRows = r, kCols = m + r - 1;
+  static constexpr auto kMatrix = Transposed(FilterMatrix<m, r>());
+};
+template <int m, int r, int m_small>
+struct InputMap {  // B^T
+  static constexpr int kRows = m_small + r - 1, kCols = kRows;
+  static constexpr auto kMatrix = InputMatrix<m, r, m_small>();
+};
+template <int r, int m_small>
+struct OutputMap {  // A^T
+  static constexpr int kRows = m_small, kCols = m_small + r - 1;
+  static constexpr auto kMatrix = OutputMatrix<r, m_small>();
+};
+template <int r, int m_small>
+struct OutputAdjointMap {  // A
+  static constexpr int kRows = m_small + r - 1, kCols = m_small;
+  static constexpr auto kMatrix = Transposed(OutputMatrix<r, m_small>());
+};
+
+constexpr double Magnitude(double x) { return x < 0 ? -x : x; }
+
+// Whether rows i and i+1 are (s + d) and (s - d), neither being 0.
+template <typename Map>
+constexpr bool PairsRows(int i) {
+  if (i < 0 || i + 1 >= Map::kRows) return false;
+  bool same = false, opposite = false;
+  for (int j = 0; j < Map::kCols; ++j) {
+    const double a = Map::kMatrix.at[i][j], b = Map::kMatrix.at[i + 1][j];
+    if (Magnitude(a) != Magnitude(b)) return false;
+    if (a != 0) (a == b ? same : opposite) = true;
+  }
+  return same && opposite;
+}
+// Whether columns j and j+1 are equal or opposite in every row, and both kinds occur.
+template <typename Map>
+constexpr bool PairsCols(int j) {
+  if (j < 0 || j + 1 >= Map::kCols) return false;
+  bool same = false, opposite = false;
+  for (int i = 0; i < Map::kRows; ++i) {
+    const double a = Map::kMatrix.at[i][j], b = Map::kMatrix.at[i][j + 1];
+    if (Magnitude(a) != Magnitude(b)) return false;
+    if (a != 0) (a == b ? same : opposite) = true;
+  }
+  return same && opposite;
+}
+
+enum class Part { kAll, kSameInNextRow, kOppositeInNextRow };
+
+// What x_j is multiplied by in the given part of row i. A pair of columns counts as its first
+// column.
+template <typename Map, int i, Part part>
+constexpr double Coefficient(int j) {
+  const double a = Map::kMatrix.at[i][j];
+  if (PairsCols<Map>(j - 1)) return 0;
+  if (part == Part::kAll) return a;
+  return (a == Map::kMatrix.at[i + 1][j]) == (part == Part::kSameInNextRow) ? a : 0;
+}
+
+// The term to start a sum with: one that needs no multiplication, if there is any.
+template <typename Map, int i, Part part>
+constexpr int FirstTerm() {
+  int first = -1;
+  for (int j = Map::kCols - 1; j >= 0; --j) {
+    const double c = Coefficient<Map, i, part>(j);
+    if (c == 1) return j;
+    if (c != 0) first = j;
+  }
+  return first;
+}
+
+// sums[j] and differences[j]: x_j, or x_j + x_j+1 and x_j - x_j+1 where the columns are a pair.
+template <typename Map, int i, Part part>
+CARAFE_INLINE Vec8 RowOf(const Vec8* sums, const Vec8* differences) {
+  constexpr int first = FirstTerm<Map, i, part>();
+  const auto term = [&]<int j>(std::integral_constant<int, j>) CARAFE_INLINE_LAMBDA {
+    if constexpr (PairsCols<Map>(j)) {
+      return Map::kMatrix.at[i][j] == Map::kMatrix.at[i][j + 1] ? sums[j] : differences[j];
+    } else {
+      return sums[j];
+    }
+  };
+  constexpr float scale = static_cast<float>(Coefficient<Map, i, part>(first));
+  Vec8 sum = term(std::integral_constant<int, first>());
+  if constexpr (scale != 1) sum = sum * Vec8::Broadcast(scale);
+  Unroll<Map::kCols>([&]<int j>(std::integral_constant<int, j> index) CARAFE_INLINE_LAMBDA {
+    constexpr float c = static_cast<float>(Coefficient<Map, i, part>(j));
+    if constexpr (j == first || c == 0) {
+      return;
+    } else if constexpr (c == 1) {
+      sum = sum + term(index);
+    } else if constexpr (c == -1) {
+      sum = sum - term(index);
+    } else {
+      sum = MulAdd(Vec8::Broadcast(c), term(index), sum);
+    }
+  });
+  return sum;
+}
+
+// y = M x
+template <typename Map>
+CARAFE_INLINE void Apply(const Vec8 (&x)[Map::kCols], Vec8 (&y)[Map::kRows]) {
+  Vec8 sums[Map::kCols], differences[Map::kCols];
+  Unroll<Map::kCols>([&]<int j>(std::integral_constant<int, j>) CARAFE_INLINE_LAMBDA {
+    sums[j] = x[j];
+    if constexpr (PairsCols<Map>(j)) {
+      sums[j] = x[j] + x[j + 1];
+      differences[j] = x[j] - x[j + 1];
+    }
+  });
+  Unroll<Map::kRows>([&]<int i>(std::integral_constant<int, i>) CARAFE_INLINE_LAMBDA {
+    if constexpr (PairsRows<Map>(i)) {
+      const Vec8 s = RowOf<Map, i, Part::kSameInNextRow>(sums, differences);
+      const Vec8 d = RowOf<Map, i, Part::kOppositeInNextRow>(sums, differences);
+      y[i] = s + d;
+      y[i + 1] = s - d;
+    } else if constexpr (!PairsRows<Map>(i - 1)) {
+      y[i] = RowOf<Map, i, Part::kAll>(sums, differences);
+    }
+  });
+}
+
+// store(i, j, element of Rows X Cols^T), X being load(row, column), all four integral_constants.
+template <typename Rows, typename Cols, typename Load, typename Store>
+CARAFE_INLINE void Transform2d(const Load& load, const Store& store) {
+  Vec8 half[Rows::kRows][Cols::kCols];
+  Unroll<Cols::kCols>([&](auto c) CARAFE_INLINE_LAMBDA {
+    Vec8 x[Rows::kCols], y[Rows::kRows];
+    Unroll<Rows::kCols>([&](auto k) CARAFE_INLINE_LAMBDA { x[k] = load(k, c); });
+    Apply<Rows>(x, y);
+    Unroll<Rows::kRows>([&](auto k) CARAFE_INLINE_LAMBDA { half[k][c] = y[k]; });
+  });
+  Unroll<Rows::kRows>([&](auto k) CARAFE_INLINE_LAMBDA {
+    Vec8 y[Cols::kRows];
+    Apply<Cols>(half[k], y);
+    Unroll<Cols::kRows>([&](auto j) CARAFE_INLINE_LAMBDA { store(k, j, y[j]); });
+  });
+}
+
+}  // namespace carafe::winograd

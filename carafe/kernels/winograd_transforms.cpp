@@ -1,0 +1,253 @@
+#include "carafe/kernels/winograd_transforms.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "carafe/kernels/winograd_gemm.h"
+#include "carafe/kernels/winograd_transform.h"
+
+namespace carafe::winograd {
+namespace {
+
+// f(integral_constant<rows>, integral_constant<cols>) for 1 <= rows, cols <= m.
+template <int m, typename F>
+void WithSizes(int rows, int cols, const F& f) {
+  Unroll<m>([&](auto i) {
+    if (rows != i + 1) return;
+    Unroll<m>([&](auto j) {
+      if (cols == j + 1)
+        f(std::integral_constant<int, i + 1>(), std::integral_constant<int, j + 1>());
+    });
+  });
+}
+
+// The number of a small tile's element (i, j) among those of a full one: the last point is
+// infinity.
+template <int points, int rows, int cols>
+constexpr size_t Element(int i, int j) {
+  return static_cast<size_t>((i == rows - 1 ? points - 1 : i) * points +
+                             (j == cols - 1 ? points - 1 : j));
+}
+
+// rows x cols pixels of 8 channels, from (y, x) on, 0 outside of the image.
+template <int rows, int cols>
+void CopyWithBorder(const float* image, int64_t h, int64_t w, int64_t y, int64_t x, float* to) {
+  for (int64_t i = y; i < y + rows; ++i) {
+    for (int64_t j = x; j < x + cols; ++j, to += kVector) {
+      const bool inside = i >= 0 && i < h && j >= 0 && j < w;
+      (inside ? Vec8::Load(image + (i * w + j) * kVector) : Vec8::Broadcast(0)).Store(to);
+    }
+  }
+}
+
+template <int m, int r>
+void TransformInput(const TileBlock& block, Plane<const float> src, int64_t pad_h, int64_t pad_w,
+                    float* v, size_t v_stride) {
+  for (const TileRun& run : block.runs) {
+    if (run.count == 0) continue;
+    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
+      constexpr int h = rows + r - 1, w = cols + r - 1;
+      for (int64_t t = run.first; t < run.first + run.count; ++t) {
+        const Tile tile = block.tiles[t];
+        const float* image = src.data + static_cast<size_t>(tile.image) * src.image_stride;
+        const int64_t y = tile.y - pad_h, x = tile.x - pad_w;
+        const float* from = image + (y * src.w + x) * kVector;
+        int64_t from_stride = src.w * kVector;
+        alignas(32) float border[h * w * kVector];
+        if (y < 0 || x < 0 || y + h > src.h || x + w > src.w) {
+          CopyWithBorder<h, w>(image, src.h, src.w, y, x, border);
+          from = border;
+          from_stride = w * kVector;
+        }
+        float* to = v + t * kVector;
+        Transform2d<InputMap<m, r, rows>, InputMap<m, r, cols>>(
+            [&](auto i, auto j)
+                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + i * from_stride + j * kVector); },
+            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
+              value.Store(to + Element<m + r - 1, h, w>(i, j) * v_stride);
+            });
+      }
+    });
+  }
+}
+
+template <int m, int r>
+void TransformOutput(const TileBlock& block, const float* m_data, size_t m_stride,
+                     const float* bias, float lowest, Plane<float> dst) {
+  const Vec8 add = Vec8::Load(bias), low = Vec8::Broadcast(lowest);
+  for (const TileRun& run : block.runs) {
+    if (run.count == 0) continue;
+    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
+      constexpr int h = rows + r - 1, w = cols + r - 1;
+      for (int64_t t = run.first; t < run.first + run.count; ++t) {
+        const Tile tile = block.tiles[t];
+        const float* from = m_data + t * kVector;
+        float* to = dst.data + static_cast<size_t>(tile.image) * dst.image_stride +
+                    (tile.y * dst.w + tile.x) * kVector;
+        Transform2d<OutputMap<r, rows>, OutputMap<r, cols>>(
+            [&](auto i, auto j) CARAFE_INLINE_LAMBDA {
+              return Vec8::Load(from + Element<m + r - 1, h, w>(i, j) * m_stride);
+            },
+            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
+              Max(low, value + add).Store(to + (i * dst.w + j) * kVector);
+            });
+      }
+    });
+  }
+}
+
+template <int m, int r>
+void TransformOutputAdjoint(const TileBlock& block, Plane<const float> d_dst, float* z,
+                            size_t z_stride) {
+  for (const TileRun& run : block.runs) {
+    if (run.count == 0) continue;
+    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
+      constexpr int h = rows + r - 1, w = cols + r - 1;
+      for (int64_t t = run.first; t < run.first + run.count; ++t) {
+        const Tile tile = block.tiles[t];
+        const float* from = d_dst.data + static_cast<size_t>(tile.image) * d_dst.image_stride +
+                            (tile.y * d_dst.w + tile.x) * kVector;
+        float* to = z + t * kVector;
+        Transform2d<OutputAdjointMap<r, rows>, OutputAdjointMap<r, cols>>(
+            [&](auto i, auto j)
+                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (i * d_dst.w + j) * kVector); },
+            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
+              value.Store(to + Element<m + r - 1, h, w>(i, j) * z_stride);
+            });
+      }
+    });
+  }
+}
+
+// taps[in][k][out] = weights[out][in][k] for 8 x 8 channels, `outs` and `ins` of which exist; the
+// others are 0. weights points at the first pair; filters of one out channel are contiguous.
+template <int taps_count>
+void LoadFilters(const float* weights, int64_t in_channels, int64_t outs, int64_t ins,
+                 float* taps) {
+  const auto row_stride = in_channels * taps_count;
+  alignas(32) float copy[kVector][kVector * taps_count];
+  const float* rows = weights;
+  int64_t stride = row_stride;
+  if (outs < kVector || ins < kVector) {
+    std::memset(copy, 0, sizeof copy);
+    for (int64_t o = 0; o < std::min<int64_t>(outs, kVector); ++o) {
+      std::memcpy(
+          copy[o], weights + o * row_stride,
+          sizeof(float) * static_cast<size_t>(std::min<int64_t>(ins, kVector) * taps_count));
+    }
+    rows = copy[0];
+    stride = kVector * taps_count;
+  }
+  for (int block = 0; block < taps_count; ++block, rows += kVector, taps += kVector * kVector) {
+    Vec8 square[kVector];
+    for (int o = 0; o < kVector; ++o) square[o] = Vec8::Load(rows + o * stride);
+    Transpose(square);
+    for (int i = 0; i < kVector; ++i) square[i].Store(taps + i * kVector);
+  }
+}
+
+// taps[out][k][in] from taps[in][k][out], k counted backwards.
+template <int taps_count>
+void TurnFilters(const float* from, float* to) {
+  for (int k = 0; k < taps_count; ++k) {
+    Vec8 square[kVector];
+    for (int i = 0; i < kVector; ++i) square[i] = Vec8::Load(from + (i * taps_count + k) * kVector);
+    Transpose(square);
+    for (int o = 0; o < kVector; ++o) {
+      square[o].Store(to + (o * taps_count + taps_count - 1 - k) * kVector);
+    }
+  }
+}
+
+template <int m, int r>
+void TransformFilters(const FilterMatrixView& filters, int64_t first_col, float* u,
+                      size_t u_stride) {
+  constexpr int kTaps = r * r, points = m + r - 1;
+  alignas(32) float loaded[kVector * kTaps * kVector], turned[kVector * kTaps * kVector];
+  for (int64_t row = 0; row < filters.rows(); row += kVector) {
+    const int64_t rows = std::min<int64_t>(filters.rows() - row, kVector);
+    for (int half = 0; half < kOutChannels; half += kVector) {
+      const int64_t col = first_col + half;
+      const int64_t out = filters.backward ? row : col, in = filters.backward ? col : row;
+      if (col < filters.cols()) {
+        LoadFilters<kTaps>(filters.weights + (out * filters.in_channels + in) * kTaps,
+                           filters.in_channels, filters.out_channels - out,
+                           filters.in_channels - in, loaded);
+        if (filters.backward) TurnFilters<kTaps>(loaded, turned);
+      } else {
+        std::memset(filters.backward ? turned : loaded, 0, sizeof loaded);
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* from = (filters.backward ? turned : loaded) + i * kTaps * kVector;
+        float* to = u + (row + i) * kOutChannels + half;
+        Transform2d<FilterMap<m, r>, FilterMap<m, r>>(
+            [&](auto y, auto x)
+                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (y * r + x) * kVector); },
+            [&](auto y, auto x, Vec8 value) CARAFE_INLINE_LAMBDA {
+              value.Store(to + static_cast<size_t>(y * points + x) * u_stride);
+            });
+      }
+    }
+  }
+}
+
+template <int m, int r>
+void TransformFiltersAdjoint(const float* d, size_t d_stride, size_t d_row, int64_t outs,
+                             int64_t ins, int64_t in_channels, float* d_weights) {
+  constexpr int kTaps = r * r, points = m + r - 1;
+  alignas(32) float taps[kVector * kTaps * kVector];  // [in][k][out], then in place [out][in, k]
+  for (int64_t in = 0; in < ins; in += kVector) {
+    const int64_t n = std::min<int64_t>(ins - in, kVector);
+    for (int64_t i = 0; i < n; ++i) {
+      const float* from = d + static_cast<size_t>(in + i) * d_row;
+      float* to = taps + i * kTaps * kVector;
+      Transform2d<FilterAdjointMap<m, r>, FilterAdjointMap<m, r>>(
+          [&](auto y, auto x) CARAFE_INLINE_LAMBDA {
+            return Vec8::Load(from + static_cast<size_t>(y * points + x) * d_stride);
+          },
+          [&](auto y, auto x, Vec8 value)
+              CARAFE_INLINE_LAMBDA { value.Store(to + (y * r + x) * kVector); });
+    }
+    const int64_t columns = n * kTaps;
+    for (int64_t column = 0; column < columns; column += kVector) {
+      Vec8 square[kVector];
+      for (int k = 0; k < kVector; ++k) square[k] = Vec8::Load(taps + (column + k) * kVector);
+      Transpose(square);
+      for (int64_t o = 0; o < std::min<int64_t>(outs, kVector); ++o) {
+        float* to = d_weights + (o * in_channels + in) * kTaps + column;
+        if (column + kVector <= columns) {
+          (Vec8::Load(to) + square[o]).Store(to);
+        } else {
+          float values[kVector];
+          square[o].Store(values);
+          for (int64_t k = 0; k < columns - column; ++k) to[k] += values[k];
+        }
+      }
+    }
+  }
+}
+
+template <int m, int r>
+constexpr Transforms kTransforms = {m,
+                                    r,
+                                    TransformInput<m, r>,
+                                    TransformOutput<m, r>,
+                                    TransformOutputAdjoint<m, r>,
+                                    TransformFilters<m, r>,
+                                    TransformFiltersAdjoint<m, r>};
+
+}  // namespace
+
+const Transforms& TransformsOf(WinogradTile tile) {
+  switch (tile) {
+    case WinogradTile::kF4x4_3x3:
+      return kTransforms<4, 3>;
+    case WinogradTile::kF2x2_3x3:
+      return kTransforms<2, 3>;
+    case WinogradTile::kF2x2_5x5:
+      return kTransforms<2, 5>;
+  }
+  return kTransforms<4, 3>;
+}
+
+}  // namespace carafe::winograd
