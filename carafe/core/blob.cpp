@@ -115,5 +115,8 @@ void Blob<T>::ZeroDiff(Stream& stream) {
 
 template class Blob<float>;
 template class Blob<double>;
+// Blobs of indices are plain, but their views refer to this.
+template void Blob<int>::MakePlain(Storage&, Stream&);
+template void Blob<uint8_t>::MakePlain(Storage&, Stream&);
 
 }  // namespace carafe
