@@ -3,11 +3,12 @@
 #include <type_traits>
 
 #include "carafe/base/error.h"
+#include "carafe/core/pinned.h"
 
 namespace carafe {
 
 Buffer::~Buffer() {
-  if (device_ != nullptr) device_->Free(memory_);
+  if (device_ != nullptr) FreeUnpinned(*device_, memory_, bytes_);
 }
 
 void* Buffer::Get(Stream& stream, size_t bytes) {
@@ -18,7 +19,7 @@ void* Buffer::Get(Stream& stream, size_t bytes) {
   if (memory_ != nullptr) {
     device.Copy(stream.native(), grown, memory_, bytes_);
     stream.Synchronize();
-    device.Free(memory_);
+    FreeUnpinned(device, memory_, bytes_);
   }
   device_ = &device;
   memory_ = grown;

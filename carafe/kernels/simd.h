@@ -59,6 +59,8 @@ CARAFE_INLINE PortableVec8 MulAdd(PortableVec8 a, PortableVec8 b, PortableVec8 c
 CARAFE_INLINE PortableVec8 Max(PortableVec8 a, PortableVec8 b) {
   return {a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
+// Tells the compiler to hold v in a register; it may load it anew for every use otherwise.
+CARAFE_INLINE void Hold(PortableVec8&) {}
 // rows[i][j] <-> rows[j][i]
 CARAFE_INLINE void Transpose(PortableVec8 (&rows)[8]) {
   float from[8][8], to[8][8];
@@ -85,6 +87,7 @@ CARAFE_INLINE Avx2Vec8 MulAdd(Avx2Vec8 a, Avx2Vec8 b, Avx2Vec8 c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
 CARAFE_INLINE Avx2Vec8 Max(Avx2Vec8 a, Avx2Vec8 b) { return {_mm256_max_ps(a.v, b.v)}; }
+CARAFE_INLINE void Hold(Avx2Vec8& a) { asm("" : "+x"(a.v)); }
 CARAFE_INLINE void Transpose(Avx2Vec8 (&rows)[8]) {
   // Pairs of rows, then 4x4 blocks inside the 128-bit halves, then the halves.
   __m256 pair[8], quad[8];

@@ -33,6 +33,10 @@ void FilterKernel(int64_t channels, const float* v, size_t v_stride, const float
   });
 }
 
+constexpr decltype(&FilterKernel<1>) kFilterKernels[kMaxTiles] = {FilterKernel<1>, FilterKernel<2>,
+                                                                  FilterKernel<3>, FilterKernel<4>,
+                                                                  FilterKernel<5>, FilterKernel<6>};
+
 template <int kIn, int kBlocks>
 void TileKernel(int64_t tiles, const float* v, const float* z, size_t z_stride, float* d,
                 size_t d_stride) {
@@ -41,19 +45,17 @@ void TileKernel(int64_t tiles, const float* v, const float* z, size_t z_stride, 
       [&](auto i) CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = Vec8::Broadcast(0); });
   const auto step = [&](const float* v_t, const float* z_t) CARAFE_INLINE_LAMBDA {
     Vec8 z_b[kBlocks];
-    Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA { z_b[b] = Vec8::Load(z_t + b * z_stride); });
+    Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA {
+      z_b[b] = Vec8::Load(z_t + b * z_stride);
+      Hold(z_b[b]);
+    });
     Unroll<kIn>([&](auto i) CARAFE_INLINE_LAMBDA {
       const Vec8 x = Vec8::Broadcast(v_t[i]);
       Unroll<kBlocks>([&](auto b)
                           CARAFE_INLINE_LAMBDA { sum[i][b] = MulAdd(x, z_b[b], sum[i][b]); });
     });
   };
-  constexpr int kSteps = 4;
-  for (; tiles >= kSteps; tiles -= kSteps) {
-    Unroll<kSteps>([&](auto t) CARAFE_INLINE_LAMBDA { step(v + t * kVector, z + t * kVector); });
-    v += kSteps * kVector;
-    z += kSteps * kVector;
-  }
+  // One step per turn: more steps would share registers that 12 sums and 4 operands already fill.
   for (int64_t t = 0; t < tiles; ++t) step(v + t * kVector, z + t * kVector);
   Unroll<kIn * kBlocks>([&](auto i) CARAFE_INLINE_LAMBDA {
     sum[i / kBlocks][i % kBlocks].Store(d + (i / kBlocks) * d_stride + i % kBlocks * kVector);
@@ -67,19 +69,7 @@ void MultiplyFilters(int64_t tiles, int64_t channels, const float* v, size_t v_s
   // Parts of nearly equal size: 8 tiles are 4 and 4, for 2 would wait for their own sums.
   for (int64_t parts = (tiles + kMaxTiles - 1) / kMaxTiles; parts > 0; --parts) {
     const int64_t part = tiles / parts;
-    switch (part) {
-#define CARAFE_CASE(n)                                      \
-  case n:                                                   \
-    FilterKernel<n>(channels, v, v_stride, u, m, m_stride); \
-    break
-      CARAFE_CASE(1);
-      CARAFE_CASE(2);
-      CARAFE_CASE(3);
-      CARAFE_CASE(4);
-      CARAFE_CASE(5);
-      CARAFE_CASE(6);
-#undef CARAFE_CASE
-    }
+    kFilterKernels[part - 1](channels, v, v_stride, u, m, m_stride);
     v += part * kVector;
     m += part * kVector;
     tiles -= part;

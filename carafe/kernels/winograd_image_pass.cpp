@@ -56,7 +56,7 @@ ImagePass::Plan ImagePass::PlanFor(int threads) const {
   plan.group_chunks = DivideUp(group_out_, plan.chunk);
 
   const int64_t v_channels = plan.one_block ? in_.blocks() : DivideUp(group_in_, kVector);
-  plan.v_block = static_cast<size_t>(plan.block_tiles * kVector);
+  plan.v_block = BlockStride(plan.block_tiles);
   plan.v_stride = ElementStride(static_cast<size_t>(v_channels) * plan.v_block);
   plan.m_block = plan.v_block;
   plan.m_stride = ElementStride(static_cast<size_t>(plan.chunk / kVector) * plan.m_block);

@@ -3,6 +3,8 @@
 // signs (those of opposite points) share their sums.
 #pragma once
 
+#include <algorithm>
+
 #include "carafe/kernels/simd.h"
 #include "carafe/kernels/winograd_matrices.h"
 
@@ -19,20 +21,50 @@ struct FilterAdjointMap {  // G^T
   static constexpr int kRows = r, kCols = m + r - 1;
   static constexpr auto kMatrix = Transposed(FilterMatrix<m, r>());
 };
-template <int m, int r, int m_small>
-struct InputMap {  // B^T
-  static constexpr int kRows = m_small + r - 1, kCols = kRows;
-  static constexpr auto kMatrix = InputMatrix<m, r, m_small>();
+
+// The number of a small tile's point among the points of a full one: its last is infinity, too.
+template <int m, int r>
+constexpr int PointAt(int size, int i) {
+  return i == size + r - 2 ? m + r - 2 : i;
+}
+
+// Those that exist for tiles of every size from 1 to m outputs along an axis. RowAt and ColAt: what
+// a row or column stands for, the number of a pixel or of a full tile's point.
+template <int m, int r>
+struct InputMaps {  // B^T
+  static constexpr int Rows(int size) { return size + r - 1; }
+  static constexpr int Cols(int size) { return size + r - 1; }
+  static constexpr int RowAt(int size, int i) { return PointAt<m, r>(size, i); }
+  static constexpr int ColAt(int, int j) { return j; }
+  template <int size>
+  struct Map {
+    static constexpr int kRows = Rows(size), kCols = Cols(size);
+    static constexpr auto kMatrix = InputMatrix<m, r, size>();
+  };
 };
-template <int r, int m_small>
-struct OutputMap {  // A^T
-  static constexpr int kRows = m_small, kCols = m_small + r - 1;
-  static constexpr auto kMatrix = OutputMatrix<r, m_small>();
+template <int m, int r>
+struct OutputMaps {  // A^T
+  static constexpr int Rows(int size) { return size; }
+  static constexpr int Cols(int size) { return size + r - 1; }
+  static constexpr int RowAt(int, int i) { return i; }
+  static constexpr int ColAt(int size, int j) { return PointAt<m, r>(size, j); }
+  template <int size>
+  struct Map {
+    static constexpr int kRows = Rows(size), kCols = Cols(size);
+    static constexpr auto kMatrix = OutputMatrix<r, size>();
+  };
 };
-template <int r, int m_small>
-struct OutputAdjointMap {  // A
-  static constexpr int kRows = m_small + r - 1, kCols = m_small;
-  static constexpr auto kMatrix = Transposed(OutputMatrix<r, m_small>());
+template <int m, int r>
+struct OutputAdjointMaps {  // A
+  static constexpr int Rows(int size) { return size + r - 1; }
+  static constexpr int Cols(int size) { return size; }
+  static constexpr int RowAt(int size, int i) { return PointAt<m, r>(size, i); }
+  static constexpr int ColAt(int, int j) { return j; }
+  template <int size>
+  struct Map {
+    static constexpr int kRows = Rows(size), kCols = Cols(size);
+    static constexpr auto kMatrix = Transposed(OutputMatrix<r, size>());
+  };
 };
 
 constexpr double Magnitude(double x) { return x < 0 ? -x : x; }
@@ -138,7 +170,7 @@ CARAFE_INLINE void Apply(const Vec8 (&x)[Map::kCols], Vec8 (&y)[Map::kRows]) {
   });
 }
 
-// store(i, j, element of Rows X Cols^T), X being load(row, column), all four integral_constants.
+// store(i, j, element of Rows X Cols^T), X being load(row, column).
 template <typename Rows, typename Cols, typename Load, typename Store>
 CARAFE_INLINE void Transform2d(const Load& load, const Store& store) {
   Vec8 half[Rows::kRows][Cols::kCols];
@@ -153,6 +185,63 @@ CARAFE_INLINE void Transform2d(const Load& load, const Store& store) {
     Apply<Cols>(half[k], y);
     Unroll<Cols::kRows>([&](auto j) CARAFE_INLINE_LAMBDA { store(k, j, y[j]); });
   });
+}
+
+// f(integral_constant<int, size>), 1 <= size <= m
+template <int m, typename F>
+void WithSize(int size, const F& f) {
+  Unroll<m>([&](auto i) {
+    if (size == i + 1) f(std::integral_constant<int, i + 1>());
+  });
+}
+
+// The same for a tile of rows x cols outputs, of any sizes up to m: less code, and less speed, than
+// one Transform2d for each pair of sizes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+// g++ 12 does not see that the rows and columns read below are those written above.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+template <typename Maps, int m, typename Load, typename Store>
+void TransformAnySize(int rows, int cols, const Load& load, const Store& store) {
+  constexpr int kMost = std::max(Maps::Cols(m), Maps::Rows(m));
+  Vec8 half[kMost][kMost];
+  WithSize<m>(rows, [&](auto size) {
+    using Map = typename Maps::template Map<size>;
+    for (int c = 0; c < Maps::Cols(cols); ++c) {
+      const int col = Maps::ColAt(cols, c);
+      Vec8 x[Map::kCols], y[Map::kRows];
+      Unroll<Map::kCols>([&](auto k)
+                             CARAFE_INLINE_LAMBDA { x[k] = load(Maps::ColAt(size, k), col); });
+      Apply<Map>(x, y);
+      Unroll<Map::kRows>([&](auto k) CARAFE_INLINE_LAMBDA { half[k][c] = y[k]; });
+    }
+  });
+  WithSize<m>(cols, [&](auto size) {
+    using Map = typename Maps::template Map<size>;
+    for (int k = 0; k < Maps::Rows(rows); ++k) {
+      const int row = Maps::RowAt(rows, k);
+      Vec8 x[Map::kCols], y[Map::kRows];
+      Unroll<Map::kCols>([&](auto j) CARAFE_INLINE_LAMBDA { x[j] = half[k][j]; });
+      Apply<Map>(x, y);
+      Unroll<Map::kRows>([&](auto j)
+                             CARAFE_INLINE_LAMBDA { store(row, Maps::RowAt(size, j), y[j]); });
+    }
+  });
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// The first for sizes known to the compiler (integral_constants), the second for others.
+template <typename Maps, int m, typename Size, typename Load, typename Store>
+CARAFE_INLINE void TransformTile(Size rows, Size cols, const Load& load, const Store& store) {
+  if constexpr (std::is_same_v<Size, int>) {
+    TransformAnySize<Maps, m>(rows, cols, load, store);
+  } else {
+    using Map = typename Maps::template Map<Size::value>;
+    Transform2d<Map, Map>(load, store);
+  }
 }
 
 }  // namespace carafe::winograd

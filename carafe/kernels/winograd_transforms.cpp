@@ -9,33 +9,40 @@
 namespace carafe::winograd {
 namespace {
 
-// f(integral_constant<rows>, integral_constant<cols>) for 1 <= rows, cols <= m.
+// f(tile number, tile, rows, cols) for all tiles. Full tiles have a function of their own, in which
+// the sizes are constants: registers are better used than in one large function.
 template <int m, typename F>
-void WithSizes(int rows, int cols, const F& f) {
-  Unroll<m>([&](auto i) {
-    if (rows != i + 1) return;
-    Unroll<m>([&](auto j) {
-      if (cols == j + 1)
-        f(std::integral_constant<int, i + 1>(), std::integral_constant<int, j + 1>());
-    });
-  });
+__attribute__((noinline)) void ForFullTiles(const TileBlock& block, const TileRun& run,
+                                            const F& f) {
+  for (int64_t t = run.first; t < run.first + run.count; ++t) {
+    f(t, block.tiles[t], std::integral_constant<int, m>(), std::integral_constant<int, m>());
+  }
+}
+template <typename F>
+__attribute__((noinline)) void ForSmallTiles(const TileBlock& block, const TileRun& run,
+                                             const F& f) {
+  for (int64_t t = run.first; t < run.first + run.count; ++t) {
+    f(t, block.tiles[t], run.rows, run.cols);
+  }
+}
+template <int m, typename F>
+void ForEachTile(const TileBlock& block, const F& f) {
+  for (const TileRun& run : block.runs) {
+    if (run.rows == m && run.cols == m) {
+      ForFullTiles<m>(block, run, f);
+    } else {
+      ForSmallTiles(block, run, f);
+    }
+  }
 }
 
-// The number of a small tile's element (i, j) among those of a full one: the last point is
-// infinity.
-template <int points, int rows, int cols>
-constexpr size_t Element(int i, int j) {
-  return static_cast<size_t>((i == rows - 1 ? points - 1 : i) * points +
-                             (j == cols - 1 ? points - 1 : j));
-}
-
-// rows x cols pixels of 8 channels, from (y, x) on, 0 outside of the image.
-template <int rows, int cols>
-void CopyWithBorder(const float* image, int64_t h, int64_t w, int64_t y, int64_t x, float* to) {
-  for (int64_t i = y; i < y + rows; ++i) {
-    for (int64_t j = x; j < x + cols; ++j, to += kVector) {
-      const bool inside = i >= 0 && i < h && j >= 0 && j < w;
-      (inside ? Vec8::Load(image + (i * w + j) * kVector) : Vec8::Broadcast(0)).Store(to);
+// h x w pixels of 8 channels, from (y, x) on, 0 outside of the image.
+void CopyWithBorder(const float* image, int64_t image_h, int64_t image_w, int64_t y, int64_t x,
+                    int h, int w, float* to) {
+  for (int64_t i = y; i < y + h; ++i) {
+    for (int64_t j = x; j < x + w; ++j, to += kVector) {
+      const bool inside = i >= 0 && i < image_h && j >= 0 && j < image_w;
+      (inside ? Vec8::Load(image + (i * image_w + j) * kVector) : Vec8::Broadcast(0)).Store(to);
     }
   }
 }
@@ -43,80 +50,68 @@ void CopyWithBorder(const float* image, int64_t h, int64_t w, int64_t y, int64_t
 template <int m, int r>
 void TransformInput(const TileBlock& block, Plane<const float> src, int64_t pad_h, int64_t pad_w,
                     float* v, size_t v_stride) {
-  for (const TileRun& run : block.runs) {
-    if (run.count == 0) continue;
-    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
-      constexpr int h = rows + r - 1, w = cols + r - 1;
-      for (int64_t t = run.first; t < run.first + run.count; ++t) {
-        const Tile tile = block.tiles[t];
-        const float* image = src.data + static_cast<size_t>(tile.image) * src.image_stride;
-        const int64_t y = tile.y - pad_h, x = tile.x - pad_w;
-        const float* from = image + (y * src.w + x) * kVector;
-        int64_t from_stride = src.w * kVector;
-        alignas(32) float border[h * w * kVector];
-        if (y < 0 || x < 0 || y + h > src.h || x + w > src.w) {
-          CopyWithBorder<h, w>(image, src.h, src.w, y, x, border);
-          from = border;
-          from_stride = w * kVector;
-        }
-        float* to = v + t * kVector;
-        Transform2d<InputMap<m, r, rows>, InputMap<m, r, cols>>(
-            [&](auto i, auto j)
-                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + i * from_stride + j * kVector); },
-            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
-              value.Store(to + Element<m + r - 1, h, w>(i, j) * v_stride);
-            });
-      }
-    });
-  }
+  const auto transform = [&](int64_t t, const Tile& tile, auto rows,
+                             auto cols) CARAFE_INLINE_LAMBDA {
+    const int h = rows + r - 1, w = cols + r - 1;
+    const float* image = src.data + static_cast<size_t>(tile.image) * src.image_stride;
+    const int64_t y = tile.y - pad_h, x = tile.x - pad_w;
+    const float* from = image + (y * src.w + x) * kVector;
+    int64_t from_stride = src.w * kVector;
+    alignas(32) float border[(m + r - 1) * (m + r - 1) * kVector];
+    if (y < 0 || x < 0 || y + h > src.h || x + w > src.w) {
+      CopyWithBorder(image, src.h, src.w, y, x, h, w, border);
+      from = border;
+      from_stride = w * kVector;
+    }
+    float* to = v + t * kVector;
+    TransformTile<InputMaps<m, r>, m>(
+        rows, cols,
+        [&](int i, int j)
+            CARAFE_INLINE_LAMBDA { return Vec8::Load(from + i * from_stride + j * kVector); },
+        [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
+          value.Store(to + static_cast<size_t>(i * (m + r - 1) + j) * v_stride);
+        });
+  };
+  ForEachTile<m>(block, transform);
 }
 
 template <int m, int r>
 void TransformOutput(const TileBlock& block, const float* m_data, size_t m_stride,
                      const float* bias, float lowest, Plane<float> dst) {
   const Vec8 add = Vec8::Load(bias), low = Vec8::Broadcast(lowest);
-  for (const TileRun& run : block.runs) {
-    if (run.count == 0) continue;
-    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
-      constexpr int h = rows + r - 1, w = cols + r - 1;
-      for (int64_t t = run.first; t < run.first + run.count; ++t) {
-        const Tile tile = block.tiles[t];
-        const float* from = m_data + t * kVector;
-        float* to = dst.data + static_cast<size_t>(tile.image) * dst.image_stride +
-                    (tile.y * dst.w + tile.x) * kVector;
-        Transform2d<OutputMap<r, rows>, OutputMap<r, cols>>(
-            [&](auto i, auto j) CARAFE_INLINE_LAMBDA {
-              return Vec8::Load(from + Element<m + r - 1, h, w>(i, j) * m_stride);
-            },
-            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
-              Max(low, value + add).Store(to + (i * dst.w + j) * kVector);
-            });
-      }
-    });
-  }
+  const auto transform = [&](int64_t t, const Tile& tile, auto rows,
+                             auto cols) CARAFE_INLINE_LAMBDA {
+    const float* from = m_data + t * kVector;
+    float* to = dst.data + static_cast<size_t>(tile.image) * dst.image_stride +
+                (tile.y * dst.w + tile.x) * kVector;
+    TransformTile<OutputMaps<m, r>, m>(
+        rows, cols,
+        [&](int i, int j) CARAFE_INLINE_LAMBDA {
+          return Vec8::Load(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
+        },
+        [&](int i, int j, Vec8 value)
+            CARAFE_INLINE_LAMBDA { Max(low, value + add).Store(to + (i * dst.w + j) * kVector); });
+  };
+  ForEachTile<m>(block, transform);
 }
 
 template <int m, int r>
 void TransformOutputAdjoint(const TileBlock& block, Plane<const float> d_dst, float* z,
                             size_t z_stride) {
-  for (const TileRun& run : block.runs) {
-    if (run.count == 0) continue;
-    WithSizes<m>(run.rows, run.cols, [&](auto rows, auto cols) {
-      constexpr int h = rows + r - 1, w = cols + r - 1;
-      for (int64_t t = run.first; t < run.first + run.count; ++t) {
-        const Tile tile = block.tiles[t];
-        const float* from = d_dst.data + static_cast<size_t>(tile.image) * d_dst.image_stride +
-                            (tile.y * d_dst.w + tile.x) * kVector;
-        float* to = z + t * kVector;
-        Transform2d<OutputAdjointMap<r, rows>, OutputAdjointMap<r, cols>>(
-            [&](auto i, auto j)
-                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (i * d_dst.w + j) * kVector); },
-            [&](auto i, auto j, Vec8 value) CARAFE_INLINE_LAMBDA {
-              value.Store(to + Element<m + r - 1, h, w>(i, j) * z_stride);
-            });
-      }
-    });
-  }
+  const auto transform = [&](int64_t t, const Tile& tile, auto rows,
+                             auto cols) CARAFE_INLINE_LAMBDA {
+    const float* from = d_dst.data + static_cast<size_t>(tile.image) * d_dst.image_stride +
+                        (tile.y * d_dst.w + tile.x) * kVector;
+    float* to = z + t * kVector;
+    TransformTile<OutputAdjointMaps<m, r>, m>(
+        rows, cols,
+        [&](int i, int j)
+            CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (i * d_dst.w + j) * kVector); },
+        [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
+          value.Store(to + static_cast<size_t>(i * (m + r - 1) + j) * z_stride);
+        });
+  };
+  ForEachTile<m>(block, transform);
 }
 
 // taps[in][k][out] = weights[out][in][k] for 8 x 8 channels, `outs` and `ins` of which exist; the

@@ -10,8 +10,10 @@ namespace carafe::winograd {
 namespace {
 
 constexpr int64_t kBlockTiles = 196;
-constexpr int64_t kUnitIn = 32;  // in channels whose dU, for 24 out channels, stay in the L2 cache
-constexpr size_t kUnitRow = kWeightOutBlocks * kVector;
+// Channels of a unit: both operands of a product stay in the L2 cache (measured: 32 x 24 to 128 x
+// 96 differ by less than the noise).
+constexpr int64_t kUnitIn = 64, kUnitOutBlocks = 6;
+constexpr size_t kUnitRow = kUnitOutBlocks * kVector;
 
 }  // namespace
 
@@ -26,7 +28,7 @@ WeightPass::WeightPass(const Transforms& transforms, ImageShape src, ImageShape 
       pad_h_(pad_h),
       pad_w_(pad_w),
       in_parts_(DivideUp(group_in_, kUnitIn)),
-      out_parts_(DivideUp(DivideUp(group_out_, kVector), kWeightOutBlocks)),
+      out_parts_(DivideUp(DivideUp(group_out_, kVector), kUnitOutBlocks)),
       tiling_(dst.images, dst.h, dst.w, transforms.m, transforms.r) {}
 
 WeightPass::Plan WeightPass::PlanFor(int threads) const {
@@ -34,7 +36,7 @@ WeightPass::Plan WeightPass::PlanFor(int threads) const {
   Plan plan;
   plan.blocks = DivideUp(tiling_.count(), kBlockTiles);
   plan.block_tiles = DivideUp(tiling_.count(), plan.blocks);
-  plan.plane = static_cast<size_t>(plan.block_tiles * kVector);
+  plan.plane = BlockStride(plan.block_tiles);
   plan.v_stride = ElementStride(static_cast<size_t>(src_.blocks()) * plan.plane);
   plan.z_stride = ElementStride(static_cast<size_t>(dst_.blocks()) * plan.plane);
   plan.d_stride = ElementStride(static_cast<size_t>(kUnitIn) * kUnitRow);
@@ -101,12 +103,17 @@ void WeightPass::Accumulate(const Plan& plan, const TileBlock& block, const Unit
       const float* v_e = v + element * plan.v_stride + static_cast<size_t>(begin) * kVector;
       const float* z_e = z + element * plan.z_stride + static_cast<size_t>(begin) * kVector +
                          static_cast<size_t>(out_block) * plan.plane;
-      for (int64_t i = 0; i < unit.ins; i += kWeightInChannels) {
-        MultiplyOverTiles(
-            end - begin,
-            v_e + static_cast<size_t>(in_block + i / kVector) * plan.plane + i % kVector, z_e,
-            plan.plane, static_cast<int>(unit.out_blocks),
-            d + element * plan.d_stride + static_cast<size_t>(i) * kUnitRow, kUnitRow);
+      for (int64_t parts = DivideUp(unit.out_blocks, kWeightOutBlocks), b = 0; parts > 0; --parts) {
+        const int64_t blocks = (unit.out_blocks - b) / parts;
+        for (int64_t i = 0; i < unit.ins; i += kWeightInChannels) {
+          MultiplyOverTiles(
+              end - begin,
+              v_e + static_cast<size_t>(in_block + i / kVector) * plan.plane + i % kVector,
+              z_e + static_cast<size_t>(b) * plan.plane, plan.plane, static_cast<int>(blocks),
+              d + element * plan.d_stride + static_cast<size_t>(i) * kUnitRow + b * kVector,
+              kUnitRow);
+        }
+        b += blocks;
       }
     }
   }

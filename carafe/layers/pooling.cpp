@@ -141,9 +141,9 @@ class Pooling final : public Layer<T> {
   }
   PoolNdGeometry GeometryOf(const Shape& x) const {
     const LayerSpec& spec = this->spec();
-    spec.Check(x.rank() >= 3 && x.rank() <= 2 + kMaxPoolAxes, "bottom",
+    spec.Check(x.rank() >= 3 && x.rank() <= 2 + kMaxSpatialAxes, "bottom",
                fmt::format("Pooling needs a bottom of 3 to {} axes (N, C, ..), this one is {}",
-                           2 + kMaxPoolAxes, x.ToString()),
+                           2 + kMaxSpatialAxes, x.ToString()),
                "reshape the bottom");
     const int axes = x.rank() - 2;
     spec.Check(axes == 2 || param_.kernel_shape_size() > 0 || param_.global_pooling(), "bottom",
