@@ -1,13 +1,16 @@
 // An array of T with a value and a gradient half. Memory is taken on the stream's device at first
 // touch, zeroed, and grows but never shrinks. Blobs may share storage (Split, Reshape, shared
-// parameters, arenas); what is shared is the buffer, so all sharers see it grow.
+// parameters, arenas); what is shared is the storage, so all sharers see it grow and see it change
+// its memory format.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "carafe/core/format.h"
 #include "carafe/core/shape.h"
 #include "carafe/core/stream.h"
 
@@ -30,6 +33,15 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
+// One half of one or more blobs: its memory, and the format in which the elements lie there now.
+struct Storage {
+  std::shared_ptr<Buffer> buffer = std::make_shared<Buffer>();
+  int64_t offset = 0;   // in elements
+  bool placed = false;  // in an arena, between others: stays plain
+  Format format = Format::kPlain;
+  BlockedGeometry geometry = {};  // of what lies there while the format is not plain
+};
+
 template <typename T>
 class Blob {
  public:
@@ -40,20 +52,48 @@ class Blob {
   int64_t count() const { return shape_.Count(); }
   void Reshape(const Shape& shape) { shape_ = shape; }
 
-  // Plain C-order views on the stream's device, valid until the blob grows.
-  const T* data(Stream& stream) const { return Get(data_, stream); }
-  T* mutable_data(Stream& stream) { return Get(data_, stream); }
-  const T* diff(Stream& stream) const { return Get(diff_, stream); }
-  T* mutable_diff(Stream& stream) { return Get(diff_, stream); }
+  // Plain C-order views on the stream's device, valid until the blob grows or a sharer asks for
+  // another format. They are always right: elements that lie in another format are reordered first.
+  const T* data(Stream& stream) const { return Plain(*data_, stream); }
+  T* mutable_data(Stream& stream) { return Plain(*data_, stream); }
+  const T* diff(Stream& stream) const { return Plain(*diff_, stream); }
+  T* mutable_diff(Stream& stream) { return Plain(*diff_, stream); }
+
+  // Views in a format that a layer is made for; it stays the storage's format until somebody asks
+  // for another. Check Takes() first.
+  const T* data(Stream& stream, Format format) const { return As(*data_, stream, format); }
+  T* mutable_data(Stream& stream, Format format) { return As(*data_, stream, format); }
+  const T* diff(Stream& stream, Format format) const { return As(*diff_, stream, format); }
+  T* mutable_diff(Stream& stream, Format format) { return As(*diff_, stream, format); }
+  // For those who write every element and read none: nothing is reordered, and the content is
+  // anything, but for the padding channels of kBlocked8, which are zero.
+  T* overwrite_data(Stream& stream, Format format = Format::kPlain) {
+    return Overwrite(*data_, stream, format);
+  }
+  T* overwrite_diff(Stream& stream, Format format = Format::kPlain) {
+    return Overwrite(*diff_, stream, format);
+  }
+  // kPlain always; kBlocked8 for float on the CPU, from three axes on, outside of arenas
+  // (parameters lie in one).
+  bool Takes(const Stream& stream, Format format) const;
+  // What a view can be had in without a reorder; kPlain if the elements lie in a format of a sharer
+  // with other channels.
+  Format data_format() const { return FormatOf(*data_); }
+  Format diff_format() const { return FormatOf(*diff_); }
+  BlockedGeometry blocked_geometry() const { return BlockedGeometryOf(shape_); }
 
   // From now on this blob's half is the other's; shapes may differ, counts may not exceed the
   // other's.
   void ShareData(const Blob& other) { data_ = other.data_; }
   void ShareDiff(const Blob& other) { diff_ = other.diff_; }
-  bool SharesDataWith(const Blob& other) const { return data_.buffer == other.data_.buffer; }
+  bool SharesDataWith(const Blob& other) const { return data_ == other.data_; }
   // The half becomes `count()` elements of an arena, from element `offset` on.
-  void PlaceData(std::shared_ptr<Buffer> arena, int64_t offset) { data_ = {arena, offset}; }
-  void PlaceDiff(std::shared_ptr<Buffer> arena, int64_t offset) { diff_ = {arena, offset}; }
+  void PlaceData(std::shared_ptr<Buffer> arena, int64_t offset) {
+    data_ = std::make_shared<Storage>(Storage{std::move(arena), offset, /*placed=*/true});
+  }
+  void PlaceDiff(std::shared_ptr<Buffer> arena, int64_t offset) {
+    diff_ = std::make_shared<Storage>(Storage{std::move(arena), offset, /*placed=*/true});
+  }
 
   // Copies for the host's eyes: tests, files, logs, Python.
   std::vector<T> DataToHost(Stream& stream) const;
@@ -63,16 +103,22 @@ class Blob {
   void ZeroDiff(Stream& stream);
 
  private:
-  struct Half {
-    std::shared_ptr<Buffer> buffer = std::make_shared<Buffer>();
-    int64_t offset = 0;  // in elements
-  };
-  T* Get(const Half& half, Stream& stream) const {
-    const size_t end = static_cast<size_t>(half.offset + count()) * sizeof(T);
+  T* Plain(Storage& half, Stream& stream) const {
+    if (half.format != Format::kPlain) MakePlain(half, stream);
+    return Get(half, stream, count());
+  }
+  T* Get(const Storage& half, Stream& stream, int64_t elements) const {
+    const size_t end = static_cast<size_t>(half.offset + elements) * sizeof(T);
     return static_cast<T*>(half.buffer->Get(stream, end)) + half.offset;
   }
+  T* As(Storage& half, Stream& stream, Format format) const;
+  T* Overwrite(Storage& half, Stream& stream, Format format) const;
+  static void MakePlain(Storage& half, Stream& stream);
+  Format FormatOf(const Storage& half) const;
+
   Shape shape_;
-  Half data_, diff_;
+  std::shared_ptr<Storage> data_ = std::make_shared<Storage>();
+  std::shared_ptr<Storage> diff_ = std::make_shared<Storage>();
 };
 
 template <typename T>

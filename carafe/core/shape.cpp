@@ -45,7 +45,8 @@ int Shape::CanonicalAxis(int axis) const {
   if (axis < -rank_ || axis >= rank_) {
     throw ConfigError(
         fmt::format("axis {} is out of range for a blob of shape {}", axis, ToString()),
-        fmt::format("use an axis from {} to {}", -rank_, rank_ - 1));
+        rank_ == 0 ? "this blob is a single number without axes: it cannot be used here"
+                   : fmt::format("use an axis from {} to {}", -rank_, rank_ - 1));
   }
   return axis < 0 ? axis + rank_ : axis;
 }

@@ -20,8 +20,10 @@ class DatabaseWriter {
   virtual int64_t records() const = 0;
 };
 
-// `backend` as in Caffe's flags: lmdb or leveldb; ConfigError for another. Refuses a path that
-// exists.
+// They refuse a path that exists.
+std::unique_ptr<DatabaseWriter> NewLmdbWriter(const std::string& path);
+std::unique_ptr<DatabaseWriter> NewLevelDbWriter(const std::string& path);
+// `backend` as in Caffe's flags: lmdb or leveldb; ConfigError for another.
 std::unique_ptr<DatabaseWriter> NewDatabaseWriter(const std::string& backend,
                                                   const std::string& path);
 

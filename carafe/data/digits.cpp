@@ -11,8 +11,8 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/random.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/data/glyphs.h"
-#include "carafe/data/lmdb_writer.h"
 #include "carafe/proto/messages.h"
 
 namespace carafe {
@@ -133,7 +133,7 @@ std::vector<int> ShuffledLabels(int64_t count, uint64_t key) {
   return labels;
 }
 
-void WriteSet(uint64_t key, int64_t count, LmdbWriter& writer) {
+void WriteSet(uint64_t key, int64_t count, DatabaseWriter& writer) {
   const std::vector<int> labels = ShuffledLabels(count, key);
   Datum datum;
   datum.set_channels(1);
@@ -185,12 +185,12 @@ void WriteDigits(const DigitsOptions& options) {
   }
   // Both are opened before the first is written, so that neither stays alone.
   const std::filesystem::path out(options.out);
-  LmdbWriter train((out / "digits_train_lmdb").string());
-  LmdbWriter test((out / "digits_test_lmdb").string());
-  WriteSet(MixSeed(options.seed, HashName("digits train")), options.train, train);
-  WriteSet(MixSeed(options.seed, HashName("digits test")), options.test, test);
-  train.Finish();
-  test.Finish();
+  const auto train = NewLmdbWriter((out / "digits_train_lmdb").string());
+  const auto test = NewLmdbWriter((out / "digits_test_lmdb").string());
+  WriteSet(MixSeed(options.seed, HashName("digits train")), options.train, *train);
+  WriteSet(MixSeed(options.seed, HashName("digits test")), options.test, *test);
+  train->Finish();
+  test->Finish();
 }
 
 }  // namespace carafe

@@ -10,6 +10,10 @@
 #include <cstdlib>
 #include <thread>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
 #include "tests/support/error_text.h"
@@ -195,6 +199,9 @@ TEST(Hdf5File, SaysWhenWhatIsStoredIsDamaged) {
 
 // A limit on the size of files stands for a full disk. Exits with 0 if all is as it should be.
 [[noreturn]] void WriteToAFullDisk(const std::string& path) {
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_disable();  // libhdf5 itself loses memory here; all else stays checked
+#endif
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit = {100000, 100000};
   setrlimit(RLIMIT_FSIZE, &limit);
@@ -219,9 +226,6 @@ TEST(Hdf5File, SaysWhenWhatIsStoredIsDamaged) {
 }
 
 TEST(Hdf5FileDeathTest, SaysWhenTheDiskIsFullAndEndsInOrder) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "libhdf5 itself loses memory here";
-#endif
   const TestFolder folder;
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(WriteToAFullDisk(folder / "a.h5"), ::testing::ExitedWithCode(0), "");

@@ -14,8 +14,8 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/data/leveldb_store.h"
-#include "carafe/data/leveldb_writer.h"
 #include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
@@ -31,9 +31,9 @@ std::string KeyOf(int i) { return fmt::format("{:08d}", i); }
 
 void Write(const std::string& path,
            const std::vector<std::pair<std::string, std::string>>& records) {
-  LevelDbWriter writer(path);
-  for (const auto& [key, value] : records) writer.Put(key, value);
-  writer.Finish();
+  const auto writer = NewLevelDbWriter(path);
+  for (const auto& [key, value] : records) writer->Put(key, value);
+  writer->Finish();
 }
 
 // Name, time of change and content of every file.
@@ -82,10 +82,10 @@ TEST(LevelDb, ReadsBackWhatWasWrittenInOrderOfKeys) {
 TEST(LevelDb, ReadsManyRecordsByManyThreads) {
   const TestFolder folder;
   {
-    LevelDbWriter writer(folder / "db");
-    for (int i = 0; i < 3000; ++i) writer.Put(KeyOf(i), std::string(3000, 'v') + KeyOf(i));
-    EXPECT_EQ(writer.records(), 3000);
-    writer.Finish();
+    const auto writer = NewLevelDbWriter(folder / "db");
+    for (int i = 0; i < 3000; ++i) writer->Put(KeyOf(i), std::string(3000, 'v') + KeyOf(i));
+    EXPECT_EQ(writer->records(), 3000);
+    writer->Finish();
   }
   const auto source = OpenLevelDb(folder / "db");
   std::vector<std::thread> threads;
@@ -221,12 +221,12 @@ TEST(LevelDb, SaysWhatIsDamaged) {
 TEST(LevelDbWriter, AppearsOnlyWhenFinished) {
   const TestFolder folder;
   {
-    LevelDbWriter writer(folder / "sub/db");
-    for (int i = 0; i < 1500; ++i) writer.Put(KeyOf(i), std::string(5000, 'v'));
+    const auto writer = NewLevelDbWriter(folder / "sub/db");
+    for (int i = 0; i < 1500; ++i) writer->Put(KeyOf(i), std::string(5000, 'v'));
   }
   EXPECT_TRUE(fs::is_empty(folder / "sub"));
   Write(folder / "db", {{"a", "1"}});
-  EXPECT_EQ(ErrorText<DataError>([&] { LevelDbWriter writer(folder / "db"); }),
+  EXPECT_EQ(ErrorText<DataError>([&] { NewLevelDbWriter(folder / "db"); }),
             (folder / "db") + ": error: exists already\n  fix: remove it, or choose another name");
 }
 

@@ -7,7 +7,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
@@ -21,9 +21,9 @@ using ::testing::StartsWith;
 
 void Write(const std::string& path,
            const std::vector<std::pair<std::string, std::string>>& records) {
-  LmdbWriter writer(path);
-  for (const auto& [key, value] : records) writer.Put(key, value);
-  writer.Finish();
+  const auto writer = NewLmdbWriter(path);
+  for (const auto& [key, value] : records) writer->Put(key, value);
+  writer->Finish();
 }
 
 std::string KeyOf(int i) { return fmt::format("{:08d}", i); }
@@ -57,10 +57,10 @@ TEST(Lmdb, GrowsItsMapOverManyBatches) {
   const TestFolder folder;
   const std::string value(70000, 'v');
   {
-    LmdbWriter writer(folder / "db");
-    for (int i = 0; i < 2500; ++i) writer.Put(KeyOf(i), value + KeyOf(i));  // 175 MB
-    EXPECT_EQ(writer.records(), 2500);
-    writer.Finish();
+    const auto writer = NewLmdbWriter(folder / "db");
+    for (int i = 0; i < 2500; ++i) writer->Put(KeyOf(i), value + KeyOf(i));  // 175 MB
+    EXPECT_EQ(writer->records(), 2500);
+    writer->Finish();
   }
   const auto source = OpenLmdb(folder / "db");
   ASSERT_EQ(source->size(), 2500);
@@ -155,7 +155,7 @@ TEST(Lmdb, NamesARecordWhoseLengthLeadsOutOfTheFile) {
 TEST(LmdbWriter, RefusesAnExistingPath) {
   const TestFolder folder;
   Write(folder / "db", {{"a", "1"}});
-  EXPECT_EQ(ErrorText<DataError>([&] { LmdbWriter writer(folder / "db"); }),
+  EXPECT_EQ(ErrorText<DataError>([&] { NewLmdbWriter(folder / "db"); }),
             (folder / "db") + ": error: exists already\n  fix: remove it, or choose another name");
   EXPECT_EQ(OpenLmdb(folder / "db")->size(), 1);
 }
@@ -163,8 +163,8 @@ TEST(LmdbWriter, RefusesAnExistingPath) {
 TEST(LmdbWriter, LeavesNothingBehindUnlessFinished) {
   const TestFolder folder;
   {
-    LmdbWriter writer(folder / "sub/db");
-    for (int i = 0; i < 1500; ++i) writer.Put(KeyOf(i), "value");
+    const auto writer = NewLmdbWriter(folder / "sub/db");
+    for (int i = 0; i < 1500; ++i) writer->Put(KeyOf(i), "value");
   }
   EXPECT_TRUE(fs::is_empty(folder / "sub"));
 }
@@ -189,7 +189,7 @@ TEST(LmdbWriter, RefusesTheSameKeyTwiceAndUnusableKeys) {
 TEST(LmdbWriter, SaysWhenItMayNotWrite) {
   const TestFolder folder;
   WriteFileAtomically(folder / "file", "text");
-  EXPECT_THAT(ErrorText<DataError>([&] { LmdbWriter writer(folder / "file/db"); }),
+  EXPECT_THAT(ErrorText<DataError>([&] { NewLmdbWriter(folder / "file/db"); }),
               HasSubstr("cannot be made: Not a directory\n  fix: choose a place"));
 }
 

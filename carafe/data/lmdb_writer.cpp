@@ -1,5 +1,4 @@
-#include "carafe/data/lmdb_writer.h"
-
+// Writes an LMDB.
 #include <fmt/format.h>
 #include <lmdb.h>
 
@@ -9,6 +8,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/data/database_folder.h"
+#include "carafe/data/database_writer.h"
 
 namespace carafe {
 namespace {
@@ -17,11 +17,9 @@ constexpr size_t kBatchRecords = 1000;
 constexpr size_t kBatchBytes = size_t{64} << 20;
 constexpr size_t kFirstMapBytes = size_t{64} << 20;
 
-}  // namespace
-
-class LmdbWriter::Impl {
+class LmdbWriter final : public DatabaseWriter {
  public:
-  explicit Impl(const std::string& path) : folder_(path) {
+  explicit LmdbWriter(const std::string& path) : folder_(path) {
     try {
       Check(mdb_env_create(&env_));
       Check(mdb_env_set_mapsize(env_, map_bytes_));
@@ -33,22 +31,24 @@ class LmdbWriter::Impl {
       throw;
     }
   }
-  ~Impl() { Close(); }
+  LmdbWriter(const LmdbWriter&) = delete;
+  LmdbWriter& operator=(const LmdbWriter&) = delete;
+  ~LmdbWriter() override { Close(); }
 
-  void Put(std::string_view key, std::string_view value) {
+  void Put(std::string_view key, std::string_view value) override {
     pending_.emplace_back(key, value);
     pending_bytes_ += key.size() + value.size();
     if (pending_.size() >= kBatchRecords || pending_bytes_ >= kBatchBytes) Commit();
   }
 
-  void Finish() {
+  void Finish() override {
     Commit();
     Check(mdb_env_sync(env_, 1));
     Close();
     folder_.Commit();
   }
 
-  int64_t records() const { return records_ + static_cast<int64_t>(pending_.size()); }
+  int64_t records() const override { return records_ + static_cast<int64_t>(pending_.size()); }
 
  private:
   void Close() {
@@ -126,10 +126,10 @@ class LmdbWriter::Impl {
   std::pair<int64_t, std::string> refused_;  // position and key of a refused record
 };
 
-LmdbWriter::LmdbWriter(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
-LmdbWriter::~LmdbWriter() = default;
-void LmdbWriter::Put(std::string_view key, std::string_view value) { impl_->Put(key, value); }
-void LmdbWriter::Finish() { impl_->Finish(); }
-int64_t LmdbWriter::records() const { return impl_->records(); }
+}  // namespace
+
+std::unique_ptr<DatabaseWriter> NewLmdbWriter(const std::string& path) {
+  return std::make_unique<LmdbWriter>(path);
+}
 
 }  // namespace carafe

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "carafe/base/error.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/proto/messages.h"
 
 namespace carafe {
@@ -44,7 +44,7 @@ int64_t WriteTextDatabase(std::string_view text, const std::string& name, const 
                           const std::string& database) {
   CheckAscii(text, name);
   const int64_t length = StretchLength(text, name, layout);
-  LmdbWriter writer(database);
+  const auto writer = NewLmdbWriter(database);
   Datum datum;
   datum.set_channels(2);
   datum.set_height(1);
@@ -55,10 +55,10 @@ int64_t WriteTextDatabase(std::string_view text, const std::string& name, const 
       const char bytes[] = {text[at], static_cast<char>(step > 0)};
       datum.set_data(bytes, 2);
       datum.set_label(text[at + 1]);
-      writer.Put(fmt::format("{:010}", writer.records()), datum.SerializeAsString());
+      writer->Put(fmt::format("{:010}", writer->records()), datum.SerializeAsString());
     }
   }
-  writer.Finish();
+  writer->Finish();
   return length * layout.sequences;
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct WindowWalk {
   int axes;
   bool done;
-  int64_t begin[kMaxPoolAxes], end[kMaxPoolAxes], at[kMaxPoolAxes], step[kMaxPoolAxes];
+  int64_t begin[kMaxSpatialAxes], end[kMaxSpatialAxes], at[kMaxSpatialAxes], step[kMaxSpatialAxes];
   int64_t area;  // counts padding, too
 
   CARAFE_HD WindowWalk(const PoolNdGeometry& g, int64_t window) : axes(g.axes), done(false) {

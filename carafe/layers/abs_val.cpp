@@ -1,4 +1,4 @@
-// y = |x|; the slope at 0 is 0
+// y = |x|; the slope at 0 is 0. Not in place, as in the original.
 #include "carafe/layers/function_layer.h"
 
 namespace carafe {
@@ -11,7 +11,7 @@ class AbsVal final : public FunctionLayer<T> {
 };
 
 const RegisterLayer<AbsVal> kRegistered{
-    {.type = "AbsVal", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "|x|.", .in_place = true}};
+    {.type = "AbsVal", .bottoms = {1, 1}, .tops = {1, 1}, .summary = "|x|."}};
 
 }  // namespace
 }  // namespace carafe

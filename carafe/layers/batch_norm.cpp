@@ -3,15 +3,19 @@
 //   blob 2: f = lambda f + 1;  blob 0: lambda b0 + mean;  blob 1: lambda b1 + variance m / (m - 1)
 // with m elements per channel. Global statistics are b0 / f and b1 / f (0 while f is 0). In TEST
 // they are used unless use_global_stats says otherwise. May run in place.
-// With scale_filler, bias_filler or scale_bias (Caffe-MPI, caffe-parallel) two learned blobs
+// Where several workers train and ask for it (RunContext::sync_batch_norm) the batch is that of
+// all. With scale_filler, bias_filler or scale_bias (Caffe-MPI, caffe-parallel) two learned blobs
 // follow, and y = scale_c * (x - mean) / sqrt(variance + eps) + bias_c.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/proto/batch_norm_dialect.h"
 
 namespace carafe {
@@ -54,19 +58,31 @@ class BatchNorm final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
-    const T* x = bottom[0]->data(stream);
+    joined_ = !global_ && run.sync_batch_norm && run.group != nullptr;
+    format_ = joined_ ? Format::kPlain : CommonFormat(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format_);
     for (Blob<T>* blob : {&mean_, &variance_, &factor_}) blob->Reshape({axis.channels});
     T* mean = mean_.mutable_data(stream);
     T* variance = variance_.mutable_data(stream);
     if (global_) {
       LoadGlobalStatistics(stream, axis.channels);
     } else {
-      ChannelStatistics(stream, axis, x, mean, variance);
+      if constexpr (std::is_same_v<T, float>) {
+        if (format_ == Format::kBlocked8) {
+          BlockedStatistics(stream, bottom[0]->blocked_geometry(), x, mean, variance);
+        }
+      }
+      if (format_ == Format::kPlain) ChannelStatistics(stream, axis, x, mean, variance);
+      elements_ = axis.per_channel();
+      if (joined_) JoinStatistics(run, axis);
       UpdateRunningStatistics(stream, axis);
     }
     InverseDeviation(stream, axis.channels, static_cast<T>(param_.eps()), variance,
                      factor_.mutable_data(stream));
-    T* y = top[0]->mutable_data(stream);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) return BlockedForward(stream, *bottom[0], top[0]);
+    }
+    T* y = top[0]->overwrite_data(stream);
     NormalizeChannels<T>(stream, axis, mean, factor_.data(stream), x, y);
     if (!global_ || scales_) {  // a layer above may change y in place before Backward needs it
       normalized_.Reshape(top[0]->shape());
@@ -80,6 +96,11 @@ class BatchNorm final : public Layer<T> {
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        return BlockedBackward(stream, top[0], propagate_down[0], bottom[0]);
+      }
+    }
     const T* dy = top[0]->diff(stream);
     if (scales_ && this->param_propagate_down(kScale)) {  // before dx, which may be dy
       AddChannelProducts(stream, axis, dy, normalized_.data(stream),
@@ -90,13 +111,15 @@ class BatchNorm final : public Layer<T> {
                      this->blob(kBias).mutable_diff(stream));
     }
     if (!propagate_down[0]) return;
-    T* dx = bottom[0]->mutable_diff(stream);
+    T* dx = bottom[0]->overwrite_diff(stream);
     if (scales_) {
       ScaleChannels(stream, axis, this->blob(kScale).data(stream), dy, dx);
       dy = dx;
     }
     if (global_) {
       ScaleChannels(stream, axis, factor_.data(stream), dy, dx);
+    } else if (joined_) {
+      BackwardOverAll(run, axis, dy, dx);
     } else {
       NormalizeBackward(stream, axis, factor_.data(stream), normalized_.data(stream), dy, dx);
     }
@@ -104,6 +127,41 @@ class BatchNorm final : public Layer<T> {
 
  private:
   enum { kMean, kVariance, kFactor, kScale, kBias };
+  // In place x is gone after this, so that its normalised form is kept; else Backward finds x where
+  // it was.
+  void BlockedForward(Stream& stream, const Blob<float>& bottom, Blob<float>* top) {
+    const float* x = bottom.data(stream, format_);
+    from_input_ = !bottom.SharesDataWith(*top);
+    float* keep = nullptr;
+    if (!from_input_ && (!global_ || scales_)) {
+      normalized_.Reshape(top->shape());
+      keep = normalized_.overwrite_data(stream, format_);
+    }
+    BlockedNormalize(stream, bottom.blocked_geometry(), mean_.data(stream), factor_.data(stream),
+                     scales_ ? this->blob(kScale).data(stream) : nullptr,
+                     scales_ ? this->blob(kBias).data(stream) : nullptr, /*relu=*/false, x, keep,
+                     top->overwrite_data(stream, format_));
+  }
+  void BlockedBackward(Stream& stream, Blob<float>* top, bool propagate_down, Blob<float>* bottom) {
+    const BlockedGeometry g = bottom->blocked_geometry();
+    BlockedNormalizeGradient d;
+    d.dy = top->diff(stream, format_);
+    d.factor = factor_.data(stream);
+    if (scales_) d.scale = this->blob(kScale).data(stream);
+    if (scales_ && this->param_propagate_down(kScale)) {
+      d.dscale = this->blob(kScale).mutable_diff(stream);
+    }
+    if (scales_ && this->param_propagate_down(kBias)) {
+      d.dshift = this->blob(kBias).mutable_diff(stream);
+    }
+    if (propagate_down) d.dx = bottom->overwrite_diff(stream, format_);
+    d.constant_statistics = global_;
+    if (!global_ || scales_) {
+      if (from_input_) d.mean = mean_.data(stream);
+      d.x = from_input_ ? bottom->data(stream, format_) : normalized_.data(stream, format_);
+    }
+    BlockedNormalizeBackward(stream, g, d);
+  }
   static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
   void LoadGlobalStatistics(Stream& stream, int64_t channels) {
     const T factor = this->blob(kFactor).DataToHost(stream)[0];
@@ -112,9 +170,61 @@ class BatchNorm final : public Layer<T> {
     Scale(stream, channels, scale, this->blob(kVariance).data(stream),
           variance_.mutable_data(stream));
   }
+  // Mean and variance become those of all workers' rows together.
+  void JoinStatistics(RunContext& run, ChannelAxis axis) {
+    Stream& stream = run.stream;
+    std::vector<T> mean = mean_.DataToHost(stream);
+    std::vector<T> variance = variance_.DataToHost(stream);
+    const size_t channels = mean.size();
+    const double m = static_cast<double>(axis.per_channel());
+    std::vector<double> sums(1 + 2 * channels);  // m; m mean; m (variance + mean^2)
+    sums[0] = m;
+    for (size_t c = 0; c < channels; ++c) {
+      const double middle = static_cast<double>(mean[c]);
+      sums[1 + c] = m * middle;
+      sums[1 + channels + c] = m * (static_cast<double>(variance[c]) + middle * middle);
+    }
+    run.group->Sum(sums);
+    elements_ = static_cast<int64_t>(sums[0]);
+    for (size_t c = 0; c < channels; ++c) {
+      const double middle = sums[1 + c] / sums[0];
+      mean[c] = static_cast<T>(middle);
+      variance[c] =
+          static_cast<T>(std::max(sums[1 + channels + c] / sums[0] - middle * middle, 0.0));
+    }
+    mean_.SetData(stream, mean);
+    variance_.SetData(stream, variance);
+  }
+  // A worker's gradients weigh rows * workers / all rows in the mean over workers, so they count as
+  // much in the sums, which come back divided by it.
+  void BackwardOverAll(RunContext& run, ChannelAxis axis, const T* dy, T* dx) {
+    Stream& stream = run.stream;
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_}) {
+      blob->Reshape({axis.channels});
+      stream.Zero(blob->mutable_data(stream), static_cast<size_t>(axis.channels));
+    }
+    AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
+                   dy_mean_.mutable_data(stream));
+    AddChannelProducts(stream, axis, dy, normalized_.data(stream), dyy_mean_.mutable_data(stream));
+    std::vector<double> sums;
+    const double weight = static_cast<double>(axis.per_channel()) * run.replica.count /
+                          static_cast<double>(elements_);
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_})
+      for (T value : blob->DataToHost(stream)) sums.push_back(static_cast<double>(value) * weight);
+    run.group->Sum(sums);
+    auto next = sums.begin();
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_}) {
+      std::vector<T> means(static_cast<size_t>(axis.channels));
+      for (T& mean : means)
+        mean = static_cast<T>(*next++ / static_cast<double>(elements_) / weight);
+      blob->SetData(stream, means);
+    }
+    NormalizeBackwardBy(stream, axis, factor_.data(stream), normalized_.data(stream),
+                        dy_mean_.data(stream), dyy_mean_.data(stream), dy, dx);
+  }
   void UpdateRunningStatistics(Stream& stream, ChannelAxis axis) {
     const T keep = static_cast<T>(param_.moving_average_fraction());
-    const T m = static_cast<T>(axis.per_channel());
+    const T m = static_cast<T>(elements_);
     const T unbiased = m > 1 ? m / (m - 1) : T(1);
     const T factor = this->blob(kFactor).DataToHost(stream)[0] * keep + 1;
     this->blob(kFactor).SetData(stream, std::span<const T>(&factor, 1));
@@ -127,8 +237,13 @@ class BatchNorm final : public Layer<T> {
   const BatchNormParameter param_;
   const bool scales_;  // and shifts
   bool global_;
+  Format format_ = Format::kPlain;    // of the last Forward
+  bool from_input_ = false;           // blocked: normalized_ is not kept
   Blob<T> mean_, variance_, factor_;  // of the last Forward
   Blob<T> normalized_;                // its output
+  int64_t elements_ = 0;              // of a channel that the statistics are of
+  bool joined_ = false;               // they are of all workers' rows
+  Blob<T> dy_mean_, dyy_mean_;        // of BackwardOverAll
 };
 
 const RegisterLayer<BatchNorm> kRegistered{

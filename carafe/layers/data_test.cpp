@@ -7,7 +7,7 @@
 #include <map>
 
 #include "carafe/base/error.h"
-#include "carafe/data/lmdb_writer.h"
+#include "carafe/data/database_writer.h"
 #include "carafe/layers/layer.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
@@ -32,9 +32,9 @@ std::string Serialized(int height, int width, int first, int label) {
 }
 
 void WriteDb(const std::string& path, const std::vector<std::string>& values) {
-  LmdbWriter writer(path);
-  for (size_t i = 0; i < values.size(); ++i) writer.Put(fmt::format("{:08d}", i), values[i]);
-  writer.Finish();
+  const auto writer = NewLmdbWriter(path);
+  for (size_t i = 0; i < values.size(); ++i) writer->Put(fmt::format("{:08d}", i), values[i]);
+  writer->Finish();
 }
 
 // Record i: 2x2 pixels i, i+1, i+2, i+3 and the label i.

@@ -86,6 +86,11 @@ std::vector<double> FillerValues(const FillerParameter& filler, const Shape& sha
   if (type == "constant") {
     for (double& value : values) value = filler.value();
   } else if (type == "uniform") {
+    if (!(filler.min() <= filler.max())) {
+      throw ConfigError(fmt::format("{}: the uniform filler goes from {} to {}", where,
+                                    filler.min(), filler.max()),
+                        "give a min that is not above max");
+    }
     for (double& value : values) {
       value = filler.min() + (filler.max() - filler.min()) * random.NextUniform();
     }

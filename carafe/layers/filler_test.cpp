@@ -110,6 +110,9 @@ TEST(Filler, SaysWhatIsWrong) {
   EXPECT_EQ(error("type: 'gaussian' std: 0", {2}),
             "error: layer \"ip\" blob 0: the gaussian filler has std 0\n"
             "  fix: give a positive std, e.g. std: 0.01");
+  EXPECT_EQ(error("type: 'uniform' min: 2", {2}),
+            "error: layer \"ip\" blob 0: the uniform filler goes from 2 to 1\n"
+            "  fix: give a min that is not above max");
   EXPECT_EQ(error("type: 'uniform' sparse: 1", {2}),
             "error: layer \"ip\" blob 0: the uniform filler has no `sparse`\n"
             "  fix: use type: \"gaussian\", or leave sparse away");

@@ -68,7 +68,6 @@ class InfogainLoss final : public LossLayer<T> {
                         top[0]->diff(stream), static_cast<T>(normalizer_),
                         bottom[0]->mutable_diff(stream));
   }
-  bool AllowForceBackward(int bottom) const override { return bottom == 0; }
 
  private:
   void ReadMatrix() {

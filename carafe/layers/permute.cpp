@@ -1,21 +1,19 @@
 // The axes in another order: axis i of the top is axis order[i] of the bottom; axes that `order`
 // does not name follow in their old order. (0, 2, 3, 1) makes N, H, W, C out of N, C, H, W.
-#include "carafe/kernels/permute.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "carafe/layers/layer.h"
+#include "carafe/layers/permuting.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class Permute final : public Layer<T> {
+class Permute final : public PermutingLayer<T> {
  public:
   explicit Permute(const LayerSpec& spec)
-      : Layer<T>(spec),
+      : PermutingLayer<T>(spec),
         order_(spec.param().permute_param().order().begin(),
                spec.param().permute_param().order().end()) {
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -28,16 +26,6 @@ class Permute final : public Layer<T> {
     Shape top;
     for (const int axis : OrderOf(bottom[0])) top = top.Append(bottom[0][axis]);
     return {top};
-  }
-  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
-    PermuteForward(run.stream, GeometryOf(bottom[0]->shape()), bottom[0]->data(run.stream),
-                   top[0]->mutable_data(run.stream));
-  }
-  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
-                Blobs<T> bottom) override {
-    if (!propagate_down[0]) return;
-    PermuteBackward(run.stream, GeometryOf(bottom[0]->shape()), top[0]->diff(run.stream),
-                    bottom[0]->mutable_diff(run.stream));
   }
 
  private:
@@ -57,7 +45,7 @@ class Permute final : public Layer<T> {
     }
     return order;
   }
-  PermuteGeometry GeometryOf(const Shape& x) const {
+  PermuteGeometry GeometryOf(const Shape& x) const override {
     PermuteGeometry g;
     for (const int axis : OrderOf(x)) {
       g.out[g.axes] = x[axis];

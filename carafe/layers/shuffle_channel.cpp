@@ -2,17 +2,16 @@
 //   bottom (N, C, ..)  ->  top of the same shape; `group` divides C
 #include <fmt/format.h>
 
-#include "carafe/kernels/permute.h"
-#include "carafe/layers/layer.h"
+#include "carafe/layers/permuting.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class ShuffleChannel final : public Layer<T> {
+class ShuffleChannel final : public PermutingLayer<T> {
  public:
   explicit ShuffleChannel(const LayerSpec& spec)
-      : Layer<T>(spec), group_(spec.param().shuffle_channel_param().group()) {
+      : PermutingLayer<T>(spec), group_(spec.param().shuffle_channel_param().group()) {
     spec.Check(group_ > 0, "shuffle_channel_param.group", "group is 0", "use 1 or more groups");
   }
   Shapes InferShapes(const Shapes& bottom) const override {
@@ -28,20 +27,10 @@ class ShuffleChannel final : public Layer<T> {
         "use a group that divides the number of channels");
     return {x};
   }
-  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
-    PermuteForward(run.stream, GeometryOf(bottom[0]->shape()), bottom[0]->data(run.stream),
-                   top[0]->mutable_data(run.stream));
-  }
-  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
-                Blobs<T> bottom) override {
-    if (!propagate_down[0]) return;
-    PermuteBackward(run.stream, GeometryOf(bottom[0]->shape()), top[0]->diff(run.stream),
-                    bottom[0]->mutable_diff(run.stream));
-  }
 
  private:
   // (N, group, k, rest) to (N, k, group, rest)
-  PermuteGeometry GeometryOf(const Shape& x) const {
+  PermuteGeometry GeometryOf(const Shape& x) const override {
     const int64_t k = x[1] / group_, rest = x.Count(2);
     return {4, {x[0], k, group_, rest}, {x[1] * rest, rest, k * rest, 1}};
   }

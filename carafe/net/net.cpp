@@ -36,6 +36,7 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
     const size_t l = static_cast<size_t>(i);
     Layer<T>& layer = *layers_[l];
     const TraceSpan span(run.trace, "forward", layer.name());
+    Tell(LayerEvents::kBeforeForward, i);
     layer.Reshape(run, bottoms_[l], tops_[l]);
     if (events != nullptr) {
       for (const int param : owner_of_[l]) events->BeforeRead(param);
@@ -48,6 +49,7 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
       loss += weight * Sum(run.stream, top.count(), top.data(run.stream));
     }
     SeedLoss(run, i);
+    Tell(LayerEvents::kAfterForward, i);
   }
   return loss;
 }
@@ -73,10 +75,12 @@ template <typename T>
 void Net<T>::BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events) {
   for (int i = first; i >= last; --i) {
     const size_t l = static_cast<size_t>(i);
+    Tell(LayerEvents::kBeforeBackward, i);
     if (layer_needs_backward_[l]) {
       const TraceSpan span(run.trace, "backward", layers_[l]->name());
       layers_[l]->Backward(run, tops_[l], propagate_down_[l], bottoms_[l]);
     }
+    Tell(LayerEvents::kAfterBackward, i);
     if (events == nullptr) continue;
     for (const int param : params_final_after_[l]) events->GradientFinal(param);
   }

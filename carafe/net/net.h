@@ -39,6 +39,15 @@ class ParamEvents {
   virtual void GradientFinal(int param) = 0;  // no more will be added to its gradient in this pass
 };
 
+// Told before and after each layer runs, by the thread that runs the net. Backward tells of layers
+// that need none, too.
+class LayerEvents {
+ public:
+  enum When { kBeforeForward, kAfterForward, kBeforeBackward, kAfterBackward };
+  virtual ~LayerEvents() = default;
+  virtual void OnLayer(When when, int layer) = 0;
+};
+
 // One net, run by one thread at a time.
 template <typename T>
 class Net {
@@ -57,8 +66,11 @@ class Net {
   void BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events = nullptr);
   void Reshape(RunContext& run);  // all shapes anew, after an input blob was reshaped
   void ClearParamDiffs(Stream& stream);
+  void set_layer_events(LayerEvents* events) { layer_events_ = events; }  // null: nobody listens
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
+  // The same for a net of the same spec, but for the parameters that Forward writes.
+  void ShareLearnedParamsWith(const Net& twin);
 
   const std::string& name() const { return name_; }
   Phase phase() const { return state_.phase(); }
@@ -101,6 +113,9 @@ class Net {
   void LayOutParams();
   void FinishStructure();
   void SeedLoss(RunContext& run, int layer);
+  void Tell(LayerEvents::When when, int layer) {
+    if (layer_events_ != nullptr) layer_events_->OnLayer(when, layer);
+  }
 
   std::string name_;
   NetState state_;
@@ -126,6 +141,7 @@ class Net {
   std::vector<std::vector<int>> params_final_after_;  // per layer
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
   int64_t arena_count_ = 0;
+  LayerEvents* layer_events_ = nullptr;
 };
 
 }  // namespace carafe

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "carafe/layers/filler.h"
+#include "carafe/layers/initial_values.h"
 #include "carafe/net/net.h"
 
 namespace carafe {
@@ -124,9 +125,13 @@ void Net<T>::Initialise(Stream& stream, uint64_t seed) {
     param.blob->PlaceDiff(gradient_arena_, param.arena_offset);
     const ParamDef& def =
         param_defs_[static_cast<size_t>(param.layer)][static_cast<size_t>(param.index)];
+    const auto* own =
+        dynamic_cast<const InitialValues*>(layers_[static_cast<size_t>(param.layer)].get());
     const std::vector<double> values =
-        FillerValues(def.filler, def.shape, MixSeed(seed, HashName("fill/" + param.name)),
-                     "parameter " + param.name);
+        own != nullptr
+            ? own->InitialValuesOf(param.index)
+            : FillerValues(def.filler, def.shape, MixSeed(seed, HashName("fill/" + param.name)),
+                           "parameter " + param.name);
     param.blob->SetData(stream, std::vector<T>(values.begin(), values.end()));
   }
   for (size_t l = 0; l < layers_.size(); ++l) {
@@ -161,6 +166,15 @@ void Net<T>::ShareParamsWith(Net& other) {
       to.ShareData(from);
     }
   }
+}
+
+template <typename T>
+void Net<T>::ShareLearnedParamsWith(const Net& twin) {
+  Ensure(layers_.size() == twin.layers_.size(), "the nets are no twins");
+  for (size_t l = 0; l < layers_.size(); ++l)
+    for (size_t i = 0; i < owner_of_[l].size(); ++i)
+      if (params_[static_cast<size_t>(owner_of_[l][i])].learned)
+        layers_[l]->blobs()[i]->ShareData(*twin.layers_[l]->blobs()[i]);
 }
 
 template class Net<float>;

@@ -134,6 +134,23 @@ TEST(Net, RefusesFormsThatItWouldMisread) {
   }
 }
 
+TEST(Net, RefusesAbsValInPlaceAsTheOriginalDoes) {
+  EXPECT_THAT(
+      ErrorOf(kInput + std::string("layer { name: 'a' type: 'AbsVal' bottom: 'x' top: 'x' }")),
+      ::testing::HasSubstr("layer \"a\" (AbsVal): "));
+}
+
+TEST(Net, ForcesTheGradientOfAnInfogainMatrixAsTheOriginalDoes) {
+  const std::string net =
+      "layer { name: 'in' type: 'Input' top: 'x' top: 'label' top: 'h' input_param { "
+      "shape { dim: 2 dim: 3 } shape { dim: 2 } shape { dim: 3 dim: 3 } } }\n"
+      "layer { name: 'l' type: 'InfogainLoss' bottom: 'x' bottom: 'label' bottom: 'h' top: 'l' }";
+  Running forced("force_backward: true\n" + net);
+  forced.Forward();
+  EXPECT_THAT(ErrorText<ConfigError>([&] { forced.Backward(); }),
+              ::testing::HasSubstr("layer \"l\" (InfogainLoss)"));
+}
+
 TEST(Net, ChecksHowManyBottomsAndTopsALayerTakes) {
   EXPECT_EQ(
       ErrorOf(kInput + std::string("layer { name: \"a\" type: \"InnerProduct\" top: \"y\" }")),

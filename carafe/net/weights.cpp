@@ -101,8 +101,8 @@ std::vector<double> BlobProtoDiffs(const BlobProto& proto) {
 template <typename T>
 void ToBlobProto(Stream& stream, const Blob<T>& blob, bool with_diff, BlobProto* proto) {
   proto->Clear();
+  // A scalar has no shape at all, as in files of the original: readers (OpenCV) rely on that.
   for (const int64_t dim : blob.shape().dims()) proto->mutable_shape()->add_dim(dim);
-  proto->mutable_shape();
   const auto put = [](const std::vector<T>& values, auto* field) {
     field->Reserve(static_cast<int>(values.size()));
     for (const T value : values) field->AddAlreadyReserved(value);

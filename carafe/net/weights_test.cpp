@@ -72,6 +72,19 @@ TEST(Weights, OfAFileCarryNoFieldsOfOurOwn) {
 }
 
 // caffe-parallel and Caffe-MPI 1.0 write scale and bias first, as (1, C, 1, 1).
+TEST(Weights, OfASingleNumberAreSavedWithoutAShape) {
+  const std::string prelu =
+      "layer { name: \"p\" type: \"PReLU\" bottom: \"x\" top: \"y\" prelu_param { "
+      "channel_shared: true filler { value: 0.5 } } }";
+  Running<float> from(prelu), to(prelu);
+  const NetParameter saved = from.Saved();
+  EXPECT_FALSE(saved.layer(1).blobs(0).has_shape());
+  EXPECT_THAT(saved.layer(1).blobs(0).data(), ElementsAre(0.5));
+  to.net.FindLayerNamed("p")->blob(0).SetData(to.stream, std::vector<float>{0});
+  CopyWeights(to.stream, saved, "w.caffemodel", to.net);
+  EXPECT_THAT(to.Values("p", 0), ElementsAre(0.5));
+}
+
 TEST(Weights, OfAForksBatchNormFindTheirPlaces) {
   Running<float> run(
       "layer { name: \"bn\" type: \"BatchNorm\" bottom: \"x\" top: \"y\" "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,17 +27,22 @@ struct TrainOptions {
   int64_t global_batch = 0;         // rows of all workers together; 0: the file's batch for each
   std::string lr_scaling = "none";  // none, linear, sqrt: by the growth of the batch
   int64_t warmup = 0;               // iterations
-  std::string exchange = "allreduce";
-  double bucket_mb = 4;
-  bool overlap = true;
+  int workers = 1;                  // replicas in this process, each with the stream's threads
+  std::string exchange;             // "": the solver's
+  double bucket_mb = 0;  // gradients that travel together; 0: by measurement, after some iterations
+  std::optional<bool> overlap;          // absent: the solver's
+  std::optional<bool> sync_batch_norm;  // absent: the solver's
+  SchemeSettings scheme;
   int check_replicas = 100;     // iterations between comparisons; 0: never
   std::string on_nan = "stop";  // stop, continue
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
   std::string run_dir;  // for train.log and metrics.csv; "": beside the snapshots
   std::string progress = "none";
-  bool quiet = false;         // log lines go to the file only
-  bool write_files = true;    // off in tests: no log, no metrics
-  bool watch_signals = true;  // off where ranks are threads
+  bool quiet = false;                      // log lines go to the file only
+  bool write_files = true;                 // off in tests: no log, no metrics
+  bool watch_signals = true;               // off where ranks are threads
+  bool keep_updates = false;               // see SolverOptions
+  std::function<void()> before_iteration;  // may throw: then the run ends with that
 };
 
 enum class TrainEnd { kDone, kStopped, kTerminated };
@@ -54,12 +60,14 @@ class Trainer {
   TrainEnd Step(int64_t count);
 
   Solver<T>& solver() { return *solver_; }
-  void Snapshot();  // on all ranks alike
+  void Snapshot();                            // on all ranks alike
+  void Restore(const std::string& snapshot);  // from a .solverstate; on all ranks alike
   std::vector<TestResult> TestAll();
 
  private:
   void Build(const SolverSpec& spec);
   void LoadStart();  // rank 0: fillers, --weights or --snapshot; then everybody has rank 0's
+  void LoadSnapshot(const std::string& snapshot);
   void ShareStart();
   void OpenFiles(bool resumed);
   void PrintStart();
@@ -70,9 +78,12 @@ class Trainer {
   void AddLoss(double loss);
   void StopOnNan(int64_t iteration);
   void CheckReplicas();
+  void MergeBuckets();
   void FinishRun(TrainEnd end);
   bool TrySnapshot();
   int64_t FileBatch() const;
+  int workers() const { return group_.size() * options_.workers; }  // of all ranks
+  std::string exchange() const;
   CarafeState StateNow();
   ProgressState ProgressNow() const;
   bool root() const { return group_.rank() == 0; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Help, version, lists and mistakes in the command line."""
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -8,15 +9,26 @@ from cli import ROOT, CarafeTest, main  # noqa: E402
 
 
 class Help(CarafeTest):
+    def commands(self):
+        """Those that `carafe --help` lists."""
+        listed = self.carafe("--help").stdout.split("Subcommands:\n")[1].split("\n\n")[0]
+        commands = re.findall(r"^  (\w+)", listed, re.MULTILINE)
+        self.assertIn("train", commands)
+        return commands
+
     def test_no_arguments_print_help_with_examples(self):
         result = self.carafe()
         self.assertIn("examples:", result.stdout)
         self.assertIn("train", result.stdout)
 
     def test_every_command_has_help(self):
-        for command in ("train", "test", "time", "device_query", "check", "digits", "layers", "summary",
-                        "extract_features", "convert_text_data"):
-            self.assertIn("examples:", self.carafe(command, "--help").stdout)
+        for command in self.commands():
+            self.assertIn("examples:", self.carafe(command, "--help").stdout, command)
+
+    def test_every_command_is_in_the_readme(self):
+        section = (ROOT / "README.md").read_text().split("## What it does")[1].split("\n## ")[0]
+        words = set(re.findall(r"\w+", section))
+        self.assertEqual([command for command in self.commands() if command not in words], [])
 
     def test_unknown_command(self):
         self.assertEqual(self.carafe("trian", expect=1).stderr,

@@ -36,11 +36,12 @@ words() {
   printf '"%s"\n' ' { ' ' } ' ': ' 'dim: ' '-1' '0' '1' '2147483647' '-2147483648' '1e30' 'nan' 'true' 'false'
 }
 
-# Well-formed files of the kind that a fuzzer reads.
+# Well-formed files of the kind that a fuzzer reads, and corpus/: the inputs that reached further, found in longer runs and
+# made few by -merge=1 against the well-formed ones. To add to it, run a fuzzer for longer in the same way.
 seeds() { # NAME FOLDER
   local golden=$root/tests/golden
   case $1 in
-  net_fuzz) cp "$golden"/layers/*.prototxt "$golden"/rejected/*.prototxt "$golden"/formats/upgrade/*.prototxt "$2" 2>/dev/null ;;
+  net_fuzz) cp --backup=numbered "$golden"/layers/*.prototxt "$golden"/rejected/*.prototxt "$golden"/formats/upgrade/*.prototxt "$2" ;;
   weights_fuzz) find "$golden/formats/models" "$golden/solvers" -name '*.caffemodel' -size -200k -exec cp --backup=numbered -t "$2" {} + ;;
   state_fuzz) find "$golden/solvers" -name '*.solverstate' -exec cp --backup=numbered -t "$2" {} + ;;
   esac

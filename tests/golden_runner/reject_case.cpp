@@ -13,9 +13,12 @@ void BuildSolver(const Case& c, Stream& stream) {
   const SolverSpec spec = LoadSolverSpec(c.Text("path"));
   RequireLayerTypes(TrainNetOf(spec).spec.param);
   Solver<float> solver(spec, stream, SolverOptions{});
+  for (const std::string& weights : spec.param.weights()) {
+    LoadWeights(stream, weights, solver.net());
+  }
   if (!c.Has("run")) return;
   Group group;
-  solver.Connect("allreduce", group, /*bucket_bytes=*/size_t{1} << 16, /*overlap=*/true);
+  solver.Connect("allreduce", group, {.bucket_bytes = size_t{1} << 16});
   solver.Step();
   solver.Drain();
 }

@@ -7,7 +7,7 @@
 
 #include "carafe/kernels/math.h"
 #include "carafe/kernels/parallel_for.h"
-#include "carafe/solvers/update_rule.h"
+#include "carafe/solvers/rules/adam_moments.h"
 
 namespace carafe {
 namespace {
@@ -16,13 +16,10 @@ namespace {
 template <typename T>
 struct LAMBDirection {
   Step<T> s;
-  T b1, b2, delta, correction;
+  AdamMoments<T> moments;
   CARAFE_HD void operator()(int64_t i) const {
-    T *m = s.slots[0], *v = s.slots[1];
-    const T g = s.LossGradient(i);
-    m[i] = b1 * m[i] + (1 - b1) * g;
-    v[i] = b2 * v[i] + (1 - b2) * g * g;
-    s.gradient[i] = correction * m[i] / (sqrt(v[i]) + delta) + s.Decay(i);
+    const T adam = moments.Advance(s, i, s.LossGradient(i), moments.correction);
+    s.gradient[i] = adam + s.Decay(i);
   }
 };
 
@@ -39,12 +36,7 @@ class LAMB final : public UpdateRule<T> {
   explicit LAMB(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
   void Apply(Stream& stream, const Step<T>& s) override {
-    const double t = static_cast<double>(s.iteration + 1);
-    const double correction =
-        std::sqrt(1 - std::pow(config_.momentum2, t)) / (1 - std::pow(config_.momentum, t));
-    ParallelFor(stream, s.count,
-                LAMBDirection<T>{s, T(config_.momentum), T(config_.momentum2), T(config_.delta),
-                                 T(correction)});
+    ParallelFor(stream, s.count, LAMBDirection<T>{s, AdamMoments<T>::At(config_, s.iteration)});
     const double value = std::sqrt(SumOfSquares<T>(stream, s.count, s.value));
     const double direction = std::sqrt(SumOfSquares<T>(stream, s.count, s.gradient));
     const double trust = value > 0 && direction > 0 ? value / direction : 1.0;

@@ -1,0 +1,169 @@
+#include "carafe/core/format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace carafe {
+namespace {
+
+// Fewer elements than this are not worth waking other threads for.
+constexpr int64_t kSerialCount = 16384;
+
+using Vector = float __attribute__((vector_size(32)));
+
+Vector Load(const float* from) {
+  Vector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+void Store(float* to, const Vector& v) { std::memcpy(to, &v, sizeof v); }
+
+// Rows r[0..7] become columns, in three rounds that exchange 1, 2 and 4 neighbours.
+void Transpose(Vector (&r)[8]) {
+  Vector t[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int k = 0; k < 2; ++k) {
+      r[i + k] = __builtin_shufflevector(t[i + k], t[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      r[i + k + 2] = __builtin_shufflevector(t[i + k], t[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    const Vector low = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[i + 4] = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    r[i] = low;
+  }
+}
+
+// `channels` (1 to 8) planes of `plane` elements become (plane, 8).
+void BlockFromPlanes(int64_t channels, int64_t plane, const float* from, float* to) {
+  int64_t s = 0;
+  if (channels == kBlockChannels) {
+    for (; s + 8 <= plane; s += 8) {
+      Vector r[8];
+      for (int c = 0; c < 8; ++c) r[c] = Load(from + c * plane + s);
+      Transpose(r);
+      for (int c = 0; c < 8; ++c) Store(to + (s + c) * kBlockChannels, r[c]);
+    }
+  }
+  for (; s < plane; ++s) {
+    for (int64_t c = 0; c < kBlockChannels; ++c) {
+      to[s * kBlockChannels + c] = c < channels ? from[c * plane + s] : 0.0f;
+    }
+  }
+}
+
+void PlanesFromBlock(int64_t channels, int64_t plane, const float* from, float* to) {
+  int64_t s = 0;
+  if (channels == kBlockChannels) {
+    for (; s + 8 <= plane; s += 8) {
+      Vector r[8];
+      for (int c = 0; c < 8; ++c) r[c] = Load(from + (s + c) * kBlockChannels);
+      Transpose(r);
+      for (int c = 0; c < 8; ++c) Store(to + c * plane + s, r[c]);
+    }
+  }
+  for (; s < plane; ++s) {
+    for (int64_t c = 0; c < channels; ++c) to[c * plane + s] = from[s * kBlockChannels + c];
+  }
+}
+
+// Block number i of all images: where it lies in either format, and how many channels it has.
+struct Place {
+  int64_t plain, blocked, channels;
+};
+Place PlaceOf(const BlockedGeometry& g, int64_t i) {
+  const int64_t n = i / g.blocks(), first = i % g.blocks() * kBlockChannels;
+  return {(n * g.channels + first) * g.plane, i * kBlockChannels * g.plane,
+          std::min(kBlockChannels, g.channels - first)};
+}
+
+template <typename F>
+void ForEachBlock(Stream& stream, const BlockedGeometry& g, const F& f) {
+  const int64_t blocks = g.images * g.blocks();
+  if (stream.threads() <= 1 || g.count() < kSerialCount || blocks < 2) {
+    for (int64_t i = 0; i < blocks; ++i) f(PlaceOf(g, i));
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(stream.threads())
+  for (int64_t i = 0; i < blocks; ++i) f(PlaceOf(g, i));
+}
+
+// Room for one block; each thread keeps its own.
+float* Scratch(const BlockedGeometry& g) {
+  thread_local std::vector<float> scratch;
+  const size_t need = static_cast<size_t>(g.plane * kBlockChannels);
+  if (scratch.size() < need) scratch.resize(need);
+  return scratch.data();
+}
+
+// Blocks of one pixel and eight channels are the same in both formats.
+bool SameInBoth(const BlockedGeometry& g) {
+  return g.count() == 0 || (g.plane == 1 && g.channels % kBlockChannels == 0);
+}
+
+void BlockInPlace(const BlockedGeometry& g, const Place& at, float* values) {
+  float* scratch = Scratch(g);
+  BlockFromPlanes(at.channels, g.plane, values + at.plain, scratch);
+  std::copy_n(scratch, g.plane * kBlockChannels, values + at.blocked);
+}
+
+void PlanesInPlace(const BlockedGeometry& g, const Place& at, float* values) {
+  float* scratch = Scratch(g);
+  PlanesFromBlock(at.channels, g.plane, values + at.blocked, scratch);
+  std::copy_n(scratch, g.plane * at.channels, values + at.plain);
+}
+
+}  // namespace
+
+const char* FormatName(Format format) { return format == Format::kPlain ? "plain" : "blocked8"; }
+
+// Where the channels fill their blocks, each block is the same piece of memory in both formats, and
+// threads can work side by side. Else blocks move up (or down), and go from the last to the first
+// (or back), so that none is overwritten before it has been read.
+void PlainToBlocked(Stream& stream, const BlockedGeometry& g, float* values) {
+  if (SameInBoth(g)) return;
+  if (g.channels % kBlockChannels == 0) {
+    return ForEachBlock(stream, g, [&](const Place& at) { BlockInPlace(g, at, values); });
+  }
+  for (int64_t i = g.images * g.blocks(); i-- > 0;) BlockInPlace(g, PlaceOf(g, i), values);
+}
+
+void BlockedToPlain(Stream& stream, const BlockedGeometry& g, float* values) {
+  if (SameInBoth(g)) return;
+  if (g.channels % kBlockChannels == 0) {
+    return ForEachBlock(stream, g, [&](const Place& at) { PlanesInPlace(g, at, values); });
+  }
+  const int64_t blocks = g.images * g.blocks();
+  for (int64_t i = 0; i < blocks; ++i) PlanesInPlace(g, PlaceOf(g, i), values);
+}
+
+void PlainToBlocked(Stream& stream, const BlockedGeometry& g, const float* plain, float* blocked) {
+  ForEachBlock(stream, g, [&](const Place& at) {
+    BlockFromPlanes(at.channels, g.plane, plain + at.plain, blocked + at.blocked);
+  });
+}
+
+void BlockedToPlain(Stream& stream, const BlockedGeometry& g, const float* blocked, float* plain) {
+  ForEachBlock(stream, g, [&](const Place& at) {
+    PlanesFromBlock(at.channels, g.plane, blocked + at.blocked, plain + at.plain);
+  });
+}
+
+void ZeroPadding(Stream&, const BlockedGeometry& g, float* blocked) {
+  const int64_t used = g.channels % kBlockChannels;
+  if (used == 0) return;
+  for (int64_t n = 0; n < g.images; ++n) {
+    float* last = blocked + ((n + 1) * g.blocks() - 1) * g.plane * kBlockChannels;
+    for (int64_t s = 0; s < g.plane; ++s) {
+      std::fill(last + s * kBlockChannels + used, last + (s + 1) * kBlockChannels, 0.0f);
+    }
+  }
+}
+
+}  // namespace carafe

@@ -1,0 +1,57 @@
+// caffe.Net: a net with what running it needs.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "carafe/net/net.h"
+
+namespace carafe::python {
+
+// Used by one thread of Python at a time; the interpreter's lock is released while the net runs.
+class NetObject : private LayerEvents {
+ public:
+  // `net` with all that it needs to live.
+  NetObject(std::shared_ptr<Net<float>> net, std::shared_ptr<Stream> stream, uint64_t seed,
+            const Replica& replica);
+  ~NetObject() override;
+
+  Net<float>& net() const { return *net_; }
+  const std::shared_ptr<Net<float>>& shared() const { return net_; }
+  Stream& stream() const { return *stream_; }
+
+  // Layers first to last, both included. A run from layer 0 on is a new pass: data layers give the
+  // next batch, random layers draw anew.
+  double Forward(int first, int last);
+  void Backward(int first, int last);
+  void Reshape();
+  // Where data layers go on; `origin` as in Pass.
+  void set_next_pass(int64_t pass, int64_t origin) {
+    next_pass_ = pass;
+    pass_.origin = origin;
+  }
+
+  void AddHook(When when, pybind11::object hook);
+  void SetInputArrays(const pybind11::array& data, const pybind11::array& labels);
+
+ private:
+  void OnLayer(When when, int layer) override;
+  RunContext Context() const;
+  void CheckRange(int first, int last) const;
+
+  std::shared_ptr<Net<float>> net_;
+  std::shared_ptr<Stream> stream_;
+  Pass pass_;
+  const Replica replica_;
+  int64_t next_pass_ = 0;
+  std::array<std::vector<pybind11::object>, 4> hooks_;  // by When
+  pybind11::object input_data_, input_labels_;          // what MemoryData reads
+};
+
+void BindNet(pybind11::module_& module);
+
+}  // namespace carafe::python
