@@ -7,11 +7,12 @@
 #   format    clang-format 14 has nothing to change
 #   arrows    folders include only what they may
 #   scripts   the scripts' own tests; documents and picture are up to date
-#   release   unit, golden, cli and ranks, in the release build:
+#   release   unit, golden, cli, ranks and cluster, in the release build:
 #   unit        the tests beside the code
 #   golden      reference numbers of tests/golden
 #   cli         the program as a user calls it; OpenCV as a reader of its files
 #   ranks       training under mpirun, Open MPI and MPICH
+#   cluster     training on hosts that are network namespaces; only for root, with iproute2
 #   python    the Python package, in build/venv; only where PyPI can be reached
 #   asan      unit and golden with address and undefined-behaviour sanitizers
 #   tsan      comm, exchange and data with the thread sanitizer
@@ -28,7 +29,7 @@ source scripts/packages.sh
 source scripts/build.sh
 source scripts/python.sh
 
-order=(format arrows scripts unit golden cli ranks python asan tsan fuzz cuda)
+order=(format arrows scripts unit golden cli ranks cluster python asan tsan fuzz cuda)
 logs=build/test-logs
 declare -A wanted=()
 install=()
@@ -37,8 +38,8 @@ for argument in "$@"; do
   --no-install) install=(--no-install) ;;
   -h | --help) sed -n '/^# usage/,/^set /{/^#/s/^# \{0,1\}//p}' test.sh && exit 0 ;;
   all) for stage in "${order[@]}"; do wanted[$stage]=1; done ;;
-  release) wanted[unit]=1 wanted[golden]=1 wanted[cli]=1 wanted[ranks]=1 ;;
-  format | arrows | scripts | unit | golden | cli | ranks | python | asan | tsan | fuzz | cuda) wanted[$argument]=1 ;;
+  release) wanted[unit]=1 wanted[golden]=1 wanted[cli]=1 wanted[ranks]=1 wanted[cluster]=1 ;;
+  format | arrows | scripts | unit | golden | cli | ranks | cluster | python | asan | tsan | fuzz | cuda) wanted[$argument]=1 ;;
   *) complain "there is no stage \"$argument\"" 'see ./test.sh --help' && exit 2 ;;
   esac
 done
@@ -145,7 +146,7 @@ stage_scripts() {
 release_is_built=''
 build_release() {
   local targets=(all) target
-  if ! is_wanted cli ranks; then
+  if ! is_wanted cli ranks cluster; then
     targets=()
     ! is_wanted unit || targets+=(carafe_unit)
     target=$(golden_target)
@@ -177,6 +178,14 @@ stage_python() {
   fi
   run_test python python '' env PYTHONPATH=python:build/python OMP_NUM_THREADS=1 \
     build/venv/bin/python tests/python/run.py
+}
+
+stage_cluster() {
+  need_release || return
+  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null; then
+    run_test 'cluster selftest' cluster-selftest '' tests/cluster/cluster.sh selftest
+  fi
+  run_scripts cluster tests/cluster/run.py
 }
 
 stage_asan() {
@@ -221,9 +230,10 @@ run_stage() {
 }
 
 groups=(tests)
-! is_wanted unit golden cli ranks python asan tsan fuzz cuda || groups=(build openmpi mpich tests data)
+! is_wanted unit golden cli ranks cluster python asan tsan fuzz cuda || groups=(build openmpi mpich tests data)
 ! is_wanted python || groups+=(python)
 ! is_wanted fuzz || groups+=(fuzz)
+! is_wanted cluster || groups+=(cluster)
 if ! ensure_packages "${install[@]}" "${groups[@]}"; then
   echo '0 passed, 1 failed'
   exit 1
@@ -235,8 +245,8 @@ export CARAFE_DATA=${CARAFE_DATA:-$PWD/data}
 for stage in format arrows scripts; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
-! is_wanted unit golden cli ranks || run_stage build build_release
-for stage in unit golden cli ranks python asan tsan fuzz cuda; do
+! is_wanted unit golden cli ranks cluster || run_stage build build_release
+for stage in unit golden cli ranks cluster python asan tsan fuzz cuda; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
 

@@ -11,19 +11,24 @@
 
 namespace carafe {
 
-int RunOnRanks(const CommTimeouts& timeouts, const std::function<int(Group&)>& body) {
+int RunOnRanks(const CommTimeouts& timeouts, const std::function<int(Group&, KeptAlive&)>& body) {
   std::unique_ptr<Group> group = StartGroup(timeouts);
   int code = 1;
   bool in_order = true;
+  auto kept = std::make_unique<KeptAlive>();
   try {
-    code = body(*group);
+    code = body(*group, *kept);
   } catch (const std::exception& error) {
     group->Fail(error.what(), [&] {
       fmt::print(stderr, "{}\n", error.what());
       std::fflush(stderr);
     });
     in_order = group->agreed_on_error();
+    // Hydra waits for a rank that hangs, whatever the others return; Open MPI's mpirun ends it.
+    if (!in_order && !group->AllKnow() && DetectLaunch().mpi == "mpich")
+      group->Abort("some ranks do not answer: ending them all");
   }
+  kept.reset();
   const int rank = group->rank(), size = group->size();
   group.reset();  // takes leave; MPI is finalised where all is in order
   if (size == 1 || !in_order || code == 0) return code;

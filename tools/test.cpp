@@ -63,7 +63,7 @@ int Run(Group& group, const TestFlags& flags) {
 }
 
 int Test(const TestFlags& flags) {
-  return RunOnRanks({}, [&](Group& group) { return Run(group, flags); });
+  return RunOnRanks({}, [&](Group& group, KeptAlive&) { return Run(group, flags); });
 }
 
 const RegisterCommand kRegistered{

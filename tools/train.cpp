@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "carafe/base/log.h"
 #include "carafe/train/device_choice.h"
@@ -18,7 +19,8 @@ struct TrainFlags {
   std::string solver;
   RunFlags run;
   TrainOptions options;
-  std::string overlap = "on";
+  std::string overlap, batch_norm;
+  double message_kb = 256;
   double comm_timeout = 300;
 };
 
@@ -38,12 +40,28 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--lr_scaling", o.lr_scaling, "none, linear or sqrt: by the growth of the batch")
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "iterations until the rate is full");
-  app.add_option("--exchange", o.exchange, "how gradients travel")->capture_default_str();
+  app.add_option("--workers", o.workers,
+                 "replicas of the net in this rank, each with --threads threads")
+      ->capture_default_str();
+  app.add_option(
+      "--exchange", o.exchange,
+      "how gradients travel: allreduce, server or tree; default: the solver's, allreduce");
+  app.add_option("--tree_branches", o.scheme.branches,
+                 "of the tree that hands values out (--exchange=tree)")
+      ->capture_default_str();
+  app.add_option("--sum", o.scheme.algorithm,
+                 "of --exchange=allreduce: auto, owners (straight) or halving (and doubling)")
+      ->capture_default_str();
+  app.add_option("--message_kb", flags.message_kb, "longest message between ranks, in KB")
+      ->capture_default_str();
+  app.add_option("--batch_norm", flags.batch_norm,
+                 "local (each worker its own batch) or sync (one batch of all); default: the "
+                 "solver's, local");
   app.add_option("--bucket_mb", o.bucket_mb, "gradients that travel together, in MB")
       ->capture_default_str();
-  app.add_option("--overlap", flags.overlap,
-                 "on or off: gradients travel while the backward pass runs")
-      ->capture_default_str();
+  app.add_option(
+      "--overlap", flags.overlap,
+      "on or off: gradients travel while the backward pass runs; default: the solver's, on");
   app.add_option("--check_replicas", o.check_replicas,
                  "iterations between comparisons of the ranks' weights; 0: never")
       ->capture_default_str();
@@ -59,6 +77,16 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_flag("--quiet", o.quiet, "log lines to the file only");
 }
 
+// Whether the flag has the first of two words; nothing where it is not given.
+std::optional<bool> Choice(const char* flag, const std::string& value, const std::string& yes,
+                           const std::string& no) {
+  if (value.empty()) return std::nullopt;
+  if (value != yes && value != no)
+    throw ConfigError(fmt::format("--{} is \"{}\"", flag, value),
+                      fmt::format("use {} or {}", yes, no));
+  return value == yes;
+}
+
 // Open MPI kills ranks 1 s after Ctrl-C, which may be too soon for a snapshot.
 void WarnOfShortKillTimeout(const Group& group) {
   if (group.size() == 1 || group.rank() != 0 || std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr)
@@ -70,7 +98,7 @@ void WarnOfShortKillTimeout(const Group& group) {
       "OMPI_MCA_odls_base_sigkill_timeout=10 gives them 10 s");
 }
 
-int Run(Group& group, const TrainFlags& flags) {
+int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
   TrainOptions options = flags.options;
   options.level = flags.run.level;
   options.stages = flags.run.Stages();
@@ -78,22 +106,24 @@ int Run(Group& group, const TrainFlags& flags) {
   SolverSpec spec;
   std::unique_ptr<Stream> stream;
   try {
-    if (flags.overlap != "on" && flags.overlap != "off") {
-      throw ConfigError(fmt::format("--overlap is \"{}\"", flags.overlap), "use on or off");
-    }
-    options.overlap = flags.overlap == "on";
+    options.overlap = Choice("overlap", flags.overlap, "on", "off");
+    options.sync_batch_norm = Choice("batch_norm", flags.batch_norm, "sync", "local");
+    if (!(flags.message_kb >= 1 && flags.message_kb <= 65536))
+      throw ConfigError(fmt::format("--message_kb is {:g}", flags.message_kb), "use 1 to 65536");
+    options.scheme.message_bytes = static_cast<size_t>(flags.message_kb * 1024);
     spec = LoadSolverSpec(flags.solver);
     const bool file_wants_gpu =
         spec.param.has_solver_mode() && spec.param.solver_mode() == SolverParameter::GPU;
-    stream =
-        MakeStream(flags.run.gpu, file_wants_gpu, ChooseThreads(flags.run.threads, group), group);
+    stream = MakeStream(flags.run.gpu, file_wants_gpu,
+                        ChooseThreads(flags.run.threads, group, options.workers), group);
   } catch (const Error& failed) {
     error = failed.what();
   }
   group.Agree(error);
   WarnOfShortKillTimeout(group);
   SetLogNeverBlocks(group.size() > 1);
-  Trainer<float> trainer(spec, options, group, *stream);
+  auto& lasting = kept.Make<std::unique_ptr<Stream>>(std::move(stream));
+  auto& trainer = kept.Make<Trainer<float>>(spec, options, group, *lasting);
   return trainer.Run() == TrainEnd::kTerminated ? 75 : 0;
 }
 
@@ -108,7 +138,7 @@ const RegisterCommand kRegistered{
        Declare(app, *flags);
        return [flags] {
          return RunOnRanks({.wait = flags->comm_timeout},
-                           [&](Group& group) { return Run(group, *flags); });
+                           [&](Group& group, KeptAlive& kept) { return Run(group, kept, *flags); });
        };
      }}};
 

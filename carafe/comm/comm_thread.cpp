@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <utility>
 
 #include "carafe/base/error.h"
@@ -145,6 +146,7 @@ bool CommThread::PollAll(double now) {
   if (wrecked_) return false;
   if (now - last_control_ >= kControlInterval) {
     last_control_ = now;
+    control_->SetHurry(AskedToEnd());
     moved |= control_->Poll(now);
     others_busy_.store(control_->AnyoneBusy(), std::memory_order_relaxed);
     long_gone_.store(control_->LongGone(), std::memory_order_relaxed);
@@ -183,6 +185,7 @@ void CommThread::PollControlFor(double seconds, const std::function<bool()>& unt
   const double end = Now() + seconds;
   double sleep = kShortestSleep;
   while (!until() && Now() < end) {
+    control_->SetHurry(AskedToEnd());
     if (control_->Poll(Now())) {
       sleep = kShortestSleep;
       continue;
@@ -190,6 +193,17 @@ void CommThread::PollControlFor(double seconds, const std::function<bool()>& unt
     std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
     sleep = std::min(sleep * 1.5, kLongestSleep);
   }
+}
+
+// After a failure the last words share one deadline: a peer that hangs must not delay every step.
+void CommThread::PollFarewell(const std::function<bool()>& until) {
+  if (farewell_ends_ < 0) farewell_ends_ = Now() + timeouts_.farewell;
+  PollControlFor(farewell_ends_ - Now(), until);
+}
+
+bool CommThread::AskedToEnd() const {
+  const std::atomic<bool>* asked = asked_to_end_.load(std::memory_order_acquire);
+  return asked && asked->load(std::memory_order_relaxed);
 }
 
 void CommThread::TakeLeave() {
@@ -206,7 +220,7 @@ void CommThread::TakeLeave() {
         LogWarning("rank {} on {} ends, although not all other ranks have", rank_, hosts_[rank_]);
       }
     } else {
-      PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+      PollFarewell([this] { return control_->Settled(); });
     }
   } catch (const std::exception& error) {
     LogWarning("taking leave of the other ranks: {}", error.what());
@@ -247,7 +261,7 @@ void CommThread::Detach(Poller* poller) noexcept {
     std::erase(pollers_, poller);
     if (poller->Idle() || wrecked_) return;
     control_->Fail({rank_, false, "left the others in the middle of an exchange"});
-    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    PollFarewell([this] { return control_->Settled(); });
     wrecked_ = true;
     transport_.reset();
   });
@@ -264,6 +278,7 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
   Check(what);
   if (done()) return;
   double waited = 0;
+  double waited_in_hurry = 0;
   bool warned = false;
   const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
   std::unique_lock lock(mutex_);
@@ -272,13 +287,18 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
     const double before = Now();
     if (moved_.wait_for(lock, std::chrono::milliseconds(100), ready)) break;
     // Time in which this process was stopped counts little, and a peer's announced work not at all.
-    if (!others_busy_.load(std::memory_order_relaxed)) waited += std::min(Now() - before, 1.0);
+    const double step = std::min(Now() - before, 1.0);
+    if (!others_busy_.load(std::memory_order_relaxed)) waited += step;
+    if (AskedToEnd()) waited_in_hurry += step;
     const int gone = long_gone_.load(std::memory_order_relaxed);
     const bool late = waited >= timeouts_.wait || gone >= 0;
-    if (!late && (warned || waited < timeouts_.warning)) continue;
+    // A launcher that ends the ranks because one has died leaves them a second: say it now.
+    const bool last_words = waited_in_hurry >= timeouts_.last_words;
+    if (!late && (warned || (waited < timeouts_.warning && !last_words))) continue;
     lock.unlock();
     if (late) GiveUp(what, waited, gone, poller);
-    if (!late)
+    if (!late && last_words) TellLastWords(what, poller);
+    if (!late && !last_words)
       LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, Awaited(poller), what);
     warned = true;
     lock.lock();
@@ -286,6 +306,22 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
   --waiting_;
   lock.unlock();
   Check(what);
+}
+
+// Once, by rank 0, or by rank 1 where rank 0 is awaited.
+void CommThread::TellLastWords(std::string_view what, Poller* poller) {
+  if (!poller) return;
+  const auto there = std::make_shared<std::promise<std::vector<int>>>();
+  std::future<std::vector<int>> answer = there->get_future();
+  Post([there, poller] { there->set_value(poller->Awaited()); });
+  // Open MPI stops the communication thread inside of MPI when a peer is gone: then nothing moves
+  // the poller, and it can be asked from here.
+  const bool stuck = answer.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready;
+  const std::vector<int> awaited = stuck ? poller->Awaited() : answer.get();
+  const bool root_awaited = std::find(awaited.begin(), awaited.end(), 0) != awaited.end();
+  if (rank_ != (root_awaited ? 1 : 0)) return;
+  LogWarning("rank {} on {} was told to end (SIGTERM) while it waits for {}: {}", rank_,
+             hosts_[rank_], Names(awaited), what);
 }
 
 // Fails the group, so that the wait ends.
@@ -382,7 +418,7 @@ void CommThread::Spoken() noexcept {
   RunThere([&] {
     if (wrecked_) return;
     control_->Speak(true);
-    PollControlFor(timeouts_.farewell, [this] { return control_->Settled(); });
+    PollFarewell([this] { return control_->Settled(); });
   });
 }
 
@@ -395,6 +431,12 @@ void CommThread::Announce(const std::string& work) {
 std::optional<GroupFailure> CommThread::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
+}
+
+bool CommThread::AllNoted() noexcept {
+  bool all = false;
+  RunThere([&] { all = control_->AllNoted(); });
+  return all;
 }
 
 void CommThread::Abort(const std::string& message) noexcept {

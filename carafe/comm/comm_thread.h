@@ -69,7 +69,10 @@ class CommThread {
   void Spoken() noexcept;
   void Announce(const std::string& work);
   std::optional<GroupFailure> failure() const;
+  bool AllNoted() noexcept;  // see Group::AllKnow
   void Abort(const std::string& message) noexcept;
+  // See Group::WatchForEnd.
+  void WatchForEnd(const std::atomic<bool>* asked) { asked_to_end_ = asked; }
 
  private:
   void Run(const Factory& factory);
@@ -80,9 +83,12 @@ class CommThread {
   void Rest(int idle_turns);
   void TakeLeave();
   void PollControlFor(double seconds, const std::function<bool()>& until);
+  void PollFarewell(const std::function<bool()>& until);
+  bool AskedToEnd() const;
   void PublishFailure();
   void RunThere(const std::function<void()>& task) noexcept;
   void GiveUp(std::string_view what, double waited, int gone, Poller* poller);
+  void TellLastWords(std::string_view what, Poller* poller);
   std::string Awaited(Poller* poller);
   std::string Names(const std::vector<int>& ranks) const;
   [[noreturn]] void ThrowFailure(std::string_view what);
@@ -97,6 +103,7 @@ class CommThread {
   std::unique_ptr<Control> control_;
   std::vector<Poller*> pollers_;
   double last_control_ = 0;
+  double farewell_ends_ = -1;  // -1: has not begun
   std::vector<std::shared_ptr<Poller>> retired_;
   bool wrecked_ = false;  // the transport is gone, since memory that it held is
 
@@ -113,6 +120,7 @@ class CommThread {
   std::atomic<bool> failed_{false};
   std::atomic<bool> others_busy_{false};
   std::atomic<int> long_gone_{-1};  // see Control::LongGone
+  std::atomic<const std::atomic<bool>*> asked_to_end_{nullptr};
 
   std::thread thread_;  // last: starts when all the rest is there
 };

@@ -53,6 +53,8 @@ bool Control::Poll(double now) {
   bool heard = false;
   int lost = -1;
   std::string how;
+  const double silence =
+      hurry_ ? std::min(timeouts_.silence, 3 * timeouts_.heartbeat) : timeouts_.silence;
   for (int r = 0; r < transport_.size(); ++r) {
     Peer& peer = peers_[r];
     if (r == transport_.rank() || peer.lost) continue;
@@ -71,7 +73,7 @@ bool Control::Poll(double now) {
       lost = r;
       how = peer.broken;
     }
-    if (!peer.left && peer.greeted && peer.silent > timeouts_.silence) {
+    if (!peer.left && peer.greeted && peer.silent > silence) {
       lost = r;
       how = fmt::format("no sign of life for {:.1f} s", peer.silent);
     }

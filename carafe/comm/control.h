@@ -54,6 +54,9 @@ class Control {
 
   // Work of this rank that others should not count as hanging; "" ends it.
   void Announce(const std::string& work);
+  // This process was told to end, perhaps because another has died: three missed heartbeats are
+  // silence enough.
+  void SetHurry(bool hurry) { hurry_ = hurry; }
   bool AnyoneBusy() const;
 
   // This rank is done with everything. Finish() of the transport may follow once AllLeft() and
@@ -106,6 +109,7 @@ class Control {
   double last_ = -1;  // `now` of the last Poll, -1 before the first
   double since_heartbeat_ = 0;
   bool left_ = false;
+  bool hurry_ = false;
   bool speaking_ = false;
   bool spoken_ = false;
 };

@@ -133,6 +133,12 @@ void Group::Check() {
   if (thread_) thread_->Check("the next step");
 }
 
+bool Group::AllKnow() const noexcept { return !thread_ || thread_->AllNoted(); }
+
+void Group::WatchForEnd(const std::atomic<bool>& asked) {
+  if (thread_) thread_->WatchForEnd(&asked);
+}
+
 void Group::Abort(const std::string& message) noexcept {
   if (thread_) thread_->Abort(message);
 }

@@ -3,6 +3,7 @@
 // exchange/.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -67,6 +68,13 @@ class Group : public GroupSum {
   void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
   // Whether the ranks have agreed on an error: all of them know, and end in good order.
   bool agreed_on_error() const { return agreed_on_error_; }
+  // After Fail: whether every rank knows that can. One that does not hangs, and will not end by
+  // itself.
+  bool AllKnow() const noexcept;
+  // `asked` is set (by a signal handler) when this process is told to end; it outlives the group.
+  // From then on a wait says at once what it is for: a launcher that ends the ranks because one has
+  // died does not let them wait for their timeouts.
+  void WatchForEnd(const std::atomic<bool>& asked);
   // Throws CommError if some rank has failed; for loops without waits.
   void Check();
   // Asks the launcher to end all ranks at once, this process too: the last resort of a main() that

@@ -3,9 +3,11 @@
 
 namespace carafe {
 
-constexpr int kControlTag = 1;         // heartbeats, failures, leave-taking
-constexpr int kCollectiveTag = 2;      // Group's collectives, in call order
-constexpr int kVotesTag = 3;           // the votes of a step, in step order
-constexpr int kFirstExchangeTag = 16;  // buckets, from here on; see exchange/engine.h
+constexpr int kControlTag = 1;             // heartbeats, failures, leave-taking
+constexpr int kCollectiveTag = 2;          // Group's collectives, in call order
+constexpr int kVotesTag = 3;               // the votes of a step: headers
+constexpr int kExchangeTag = 4;            // gradients and values: headers, see exchange/channel.h
+constexpr int kVotesPayloadTag = 4096;     // and 4095 more
+constexpr int kExchangePayloadTag = 8192;  // and 4095 more
 
 }  // namespace carafe

@@ -54,8 +54,9 @@ struct RunContext {
   Stream& stream;
   Pass pass = {};
   Replica replica = {};
-  GroupSum* group = nullptr;  // null with one worker
-  Trace* trace = nullptr;     // null when nobody looks
+  GroupSum* group = nullptr;     // null with one worker
+  bool sync_batch_norm = false;  // BatchNorm takes the batch of all workers
+  Trace* trace = nullptr;        // null when nobody looks
 };
 
 }  // namespace carafe

@@ -1,211 +1,285 @@
 #include "carafe/exchange/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "carafe/base/error.h"
-#include "carafe/comm/tags.h"
 #include "carafe/core/tree_sum.h"
 
 namespace carafe {
 namespace {
 
-constexpr size_t kMaxChunkBytes = size_t{1} << 20;
-constexpr size_t kMinChunkBytes = size_t{64} << 10;
-constexpr size_t kRoomBytes = size_t{64} << 20;  // for received parts, in all slots together
+using Kind = Operation::Kind;
 
-int PartTag(int bucket) { return kFirstExchangeTag + 2 * bucket; }
-int SumTag(int bucket) { return kFirstExchangeTag + 2 * bucket + 1; }
+template <typename T>
+std::vector<int> PeersOf(const std::vector<Journey<T>>& journeys, int rank, int size) {
+  std::set<int> peers;
+  for (const Journey<T>& journey : journeys)
+    for (const Program& program : journey.chunks)
+      for (const Operation& operation : program) {
+        if (operation.kind != Kind::kSum) {
+          peers.insert(operation.peer);
+          continue;
+        }
+        for (int r = 0; r < size; ++r)
+          if (r != rank) peers.insert(r);
+      }
+  return {peers.begin(), peers.end()};
+}
+
+// Names a send: journey, chunk and operation.
+constexpr int kChunkBits = 24, kOperationBits = 20;
+
+uint64_t Ticket(int journey, int chunk, size_t operation) {
+  return (static_cast<uint64_t>(journey) << kChunkBits | static_cast<uint64_t>(chunk))
+             << kOperationBits |
+         operation;
+}
+
+bool Meet(int64_t begin, int64_t end, int64_t other_begin, int64_t other_end) {
+  return begin < other_end && other_begin < end;
+}
 
 }  // namespace
 
 template <typename T>
-Engine<T>::Engine(int rank, int size, std::vector<std::span<T>> buckets,
-                  const EngineOptions& options)
-    : rank_(rank), size_(size), buckets_(std::move(buckets)) {
-  size_t chunk_bytes = options.chunk_bytes;
-  if (chunk_bytes == 0)
-    chunk_bytes = std::clamp(kRoomBytes / (options.slots * static_cast<size_t>(size)),
-                             kMinChunkBytes, kMaxChunkBytes);
-  chunk_ = std::max<int64_t>(static_cast<int64_t>(chunk_bytes / sizeof(T)), 1);
-  // What the slots will ever hold: the longest chunk that this rank owns.
-  int64_t longest = 0;
-  for (int b = 0; b < static_cast<int>(buckets_.size()); ++b)
-    longest = std::max(longest, SegmentBegin(b, rank_ + 1) - SegmentBegin(b, rank_));
-  longest = std::min(longest, chunk_);
-  if (size_ == 1) return;
-  slots_.resize(options.slots);
-  for (Slot& slot : slots_) {
-    slot.room.resize(static_cast<size_t>(longest) * (size_ - 1));
-    slot.receives.resize(size_);
+Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, const ChannelTags& tags)
+    : rank_(rank),
+      size_(size),
+      journeys_(std::move(journeys)),
+      states_(journeys_.size()),
+      channel_(rank, size, PeersOf(journeys_, rank, size), tags) {
+  for (size_t j = 0; j < journeys_.size(); ++j) {
+    for (const Program& program : journeys_[j].chunks) {
+      Ensure(states_[j].chunks.size() < size_t{1} << kChunkBits &&
+                 program.size() < size_t{1} << kOperationBits,
+             "a journey of too many chunks or operations");
+      Chunk& chunk = states_[j].chunks.emplace_back();
+      chunk.program = &program;
+      chunk.free_from.resize(program.size());
+      for (size_t i = 0; i < program.size(); ++i) {
+        const Operation& operation = program[i];
+        Ensure(operation.begin >= 0 && operation.end <= journeys_[j].count,
+               "a program leaves its journey");
+        for (size_t before = 0; before < i; ++before)
+          if (Meet(operation.begin, operation.end, program[before].begin, program[before].end))
+            chunk.free_from[i] = before + 1;
+        if (operation.kind != Kind::kSend)
+          room_count_ = std::max(room_count_, operation.end - operation.begin);
+      }
+    }
   }
 }
 
 template <typename T>
-int64_t Engine<T>::SegmentBegin(int bucket, int owner) const {
-  const int64_t count = static_cast<int64_t>(buckets_[bucket].size());
-  return count / size_ * owner + std::min<int64_t>(owner, count % size_);
-}
-
-template <typename T>
-void Engine<T>::OnReady(int bucket) {
-  new_.push_back(bucket);
-}
-
-template <typename T>
-Transport::Request Engine<T>::Send(Transport& transport, int to, int tag, const T* data,
-                                   int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * sizeof(T);
-  bytes_sent_ += static_cast<int64_t>(bytes);
-  return transport.Send(to, tag, data, bytes);
-}
-
-template <typename T>
-void Engine<T>::Start(Transport& transport, int bucket) {
-  T* data = buckets_[bucket].data();
-  Active active{.bucket = bucket};
-  for (int i = 1; i < size_; ++i) {  // everyone begins with another owner
-    const int owner = (rank_ + i) % size_;
-    Lane lane{owner, SegmentBegin(bucket, owner), SegmentBegin(bucket, owner + 1), {}, {}};
-    for (int64_t at = lane.begin; at < lane.end; at += chunk_)
-      lane.sends.push_back(
-          Send(transport, owner, PartTag(bucket), data + at, std::min(chunk_, lane.end - at)));
-    lane.results.resize(lane.sends.size());
-    active.lanes.push_back(std::move(lane));
+void Engine<T>::OnReady(int journey) {
+  State& state = states_[journey];
+  Ensure(state.running == 0, "a journey begins before its last one has ended");
+  AddOtherWorkers(journey);
+  ++state.step;
+  ++active_;
+  state.running = state.chunks.size();
+  if (state.chunks.empty()) {
+    --active_;
+    complete_.push_back(journey);
+    return;
   }
-  if (size_ > 1) {
-    active.own_at = SegmentBegin(bucket, rank_);
-    active.own_end = SegmentBegin(bucket, rank_ + 1);
-    for (int64_t at = active.own_at; at < active.own_end; at += chunk_)
-      owned_.push_back({bucket, at, std::min(at + chunk_, active.own_end)});
+  for (size_t c = 0; c < state.chunks.size(); ++c) {
+    state.chunks[c].running = true;
+    state.chunks[c].next = 0;
+    woken_.push_back({journey, static_cast<int>(c)});
   }
-  active_.push_back(std::move(active));
 }
 
+// data = the tree sum over this rank's workers; the others' parts are cleared for the next step.
 template <typename T>
-typename Engine<T>::Active& Engine<T>::FindActive(int bucket) {
-  const auto found = std::find_if(active_.begin(), active_.end(),
-                                  [&](const Active& a) { return a.bucket == bucket; });
-  Ensure(found != active_.end(), "a sum for a bucket that is not under way");
-  return *found;
+void Engine<T>::AddOtherWorkers(int journey) {
+  const Journey<T>& j = journeys_[journey];
+  if (j.others.empty() || !j.data) return;
+  std::vector<const T*> parts = {j.data};
+  parts.insert(parts.end(), j.others.begin(), j.others.end());
+  TreeSum<T>(parts, j.count, j.data);
+  for (T* other : j.others) std::fill(other, other + j.count, T(0));
 }
 
 template <typename T>
 bool Engine<T>::Poll(Transport& transport) {
-  bool moved = !new_.empty();
-  while (!new_.empty()) {
-    Start(transport, new_.front());
-    new_.erase(new_.begin());
-  }
-  moved |= FillSlots(transport);
-  for (Slot& slot : slots_)
-    if (slot.bucket >= 0) moved |= PollSlot(transport, slot);
-  for (size_t i = 0; i < active_.size();) {
-    Active& active = active_[i];
-    bool complete = active.own_at == active.own_end;
-    for (Lane& lane : active.lanes) {
-      moved |= PollLane(transport, active.bucket, lane);
-      complete &= lane.arrived == lane.results.size();
-    }
-    moved |= Sweep(transport, active.own_sends);
-    if (complete && active.own_sends.empty()) {
-      complete_.push_back(active.bucket);
-      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-      moved = true;
-    } else {
-      ++i;
-    }
+  bool moved = channel_.Poll(transport, *this);
+  while (!woken_.empty()) {
+    std::vector<Which> woken;
+    woken.swap(woken_);
+    for (const Which& which : woken) moved |= Advance(which);
+    moved |= channel_.Poll(transport, *this);
   }
   return moved;
 }
 
 template <typename T>
-bool Engine<T>::PollLane(Transport& transport, int bucket, Lane& lane) {
+bool Engine<T>::Advance(Which which) {
+  State& state = states_[which.journey];
+  Chunk& chunk = state.chunks[which.chunk];
+  if (!chunk.running) return false;
   bool moved = false;
-  for (size_t c = lane.arrived; c < lane.sends.size(); ++c) {
-    if (lane.sends[c] == 0 || !transport.Done(lane.sends[c])) continue;
-    lane.sends[c] = 0;
+  while (chunk.next < chunk.program->size()) {
+    if (!Do(which, chunk)) return moved;
+    ++chunk.next;
     moved = true;
   }
-  while (lane.posted < lane.sends.size() && lane.sends[lane.posted] == 0) {
-    const int64_t begin = lane.begin + static_cast<int64_t>(lane.posted) * chunk_;
-    const int64_t count = std::min(chunk_, lane.end - begin);
-    lane.results[lane.posted++] =
-        transport.Receive(lane.owner, SumTag(bucket), buckets_[bucket].data() + begin,
-                          static_cast<size_t>(count) * sizeof(T));
-    moved = true;
+  if (!chunk.sending.empty()) return moved;
+  chunk.running = false;
+  if (--state.running == 0) {
+    --active_;
+    complete_.push_back(which.journey);
   }
-  while (lane.arrived < lane.posted && transport.Done(lane.results[lane.arrived])) {
-    ++lane.arrived;
-    moved = true;
-  }
-  return moved;
+  return true;
 }
 
-// Receives of one (rank, bucket) are posted in the order of the chunks, as they are sent.
+// Whether the chunk's next operation could be done.
 template <typename T>
-bool Engine<T>::FillSlots(Transport& transport) {
-  bool moved = false;
-  for (Slot& slot : slots_) {
-    if (owned_.empty()) break;
-    if (slot.bucket >= 0) continue;
-    const OwnedChunk chunk = owned_.front();
-    owned_.pop_front();
-    slot.bucket = chunk.bucket;
-    slot.begin = chunk.begin;
-    slot.end = chunk.end;
-    const int64_t count = chunk.end - chunk.begin;
-    T* room = slot.room.data();
+bool Engine<T>::Do(Which which, Chunk& chunk) {
+  const Operation& operation = (*chunk.program)[chunk.next];
+  const Journey<T>& j = journeys_[which.journey];
+  const int64_t step = states_[which.journey].step;
+  const int64_t count = operation.end - operation.begin;
+  T* data = j.data ? j.data + operation.begin : nullptr;
+  if (operation.kind == Kind::kSend) {
+    chunk.sending.push_back(chunk.next);
+    channel_.Send(operation.peer,
+                  {.journey = which.journey,
+                   .chunk = which.chunk,
+                   .label = operation.label,
+                   .step = step,
+                   .bytes = static_cast<uint64_t>(count) * sizeof(T)},
+                  data, j.priority, Ticket(which.journey, which.chunk, chunk.next));
+    return true;
+  }
+  if (operation.kind == Kind::kSum) {
+    std::vector<const T*> parts(size_, data);
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
-      slot.receives[r] =
-          transport.Receive(r, PartTag(chunk.bucket), room, static_cast<size_t>(count) * sizeof(T));
-      room += count;
+      const Arrival* part = Find(chunk, r, operation.label, step);
+      if (!part || !part->complete) return false;
+      parts[r] = part->room;
     }
-    moved = true;
+    if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
+    if (data) TreeSum<T>(parts, count, data);
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) Forget(chunk, Find(chunk, r, operation.label, step));
+    return true;
   }
-  return moved;
-}
-
-template <typename T>
-bool Engine<T>::PollSlot(Transport& transport, Slot& slot) {
-  bool moved = false;
-  bool all = true;
-  for (Request& receive : slot.receives) {
-    if (receive == 0) continue;
-    if (transport.Done(receive)) {
-      receive = 0;
-      moved = true;
+  const Arrival* arrival = Find(chunk, operation.peer, operation.label, step);
+  if (!arrival || !arrival->complete) return false;
+  if (arrival->room) {
+    if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
+    if (operation.kind == Kind::kAdd) {
+      const T* theirs = arrival->room;
+      for (int64_t i = 0; i < count; ++i) data[i] += theirs[i];
     } else {
-      all = false;
+      std::copy(arrival->room, arrival->room + count, data);
     }
   }
-  if (!all) return moved;
-  Active& active = FindActive(slot.bucket);
-  if (slot.begin != active.own_at) return moved;  // sums leave in the order of the chunks
-  const int64_t count = slot.end - slot.begin;
-  T* sum = buckets_[slot.bucket].data() + slot.begin;
-  std::vector<const T*> parts(size_, sum);
-  const T* room = slot.room.data();
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    parts[r] = room;
-    room += count;
-  }
-  TreeSum<T>(parts, count, sum);
-  active.own_at = slot.end;
-  for (int i = 1; i < size_; ++i)
-    active.own_sends.push_back(
-        Send(transport, (rank_ + i) % size_, SumTag(slot.bucket), sum, count));
-  slot.bucket = -1;
+  Forget(chunk, arrival);
   return true;
 }
 
 template <typename T>
-bool Engine<T>::Sweep(Transport& transport, std::vector<Request>& sends) {
-  const size_t before = sends.size();
-  std::erase_if(sends, [&](Request r) { return transport.Done(r); });
-  return sends.size() < before;
+typename Engine<T>::Arrival* Engine<T>::Find(Chunk& chunk, int from, int label, int64_t step) {
+  const auto found =
+      std::find_if(chunk.arrivals.begin(), chunk.arrivals.end(), [&](const Arrival& arrival) {
+        return arrival.from == from && arrival.label == label && arrival.step == step;
+      });
+  return found == chunk.arrivals.end() ? nullptr : &*found;
+}
+
+template <typename T>
+void Engine<T>::Forget(Chunk& chunk, const Arrival* arrival) {
+  if (arrival->room) free_rooms_.push_back(arrival->room);
+  chunk.arrivals.erase(chunk.arrivals.begin() + (arrival - chunk.arrivals.data()));
+}
+
+template <typename T>
+bool Engine<T>::IsBeingSent(const Chunk& chunk, int64_t begin, int64_t end) const {
+  return std::any_of(chunk.sending.begin(), chunk.sending.end(), [&](size_t i) {
+    const Operation& sending = (*chunk.program)[i];
+    return Meet(begin, end, sending.begin, sending.end);
+  });
+}
+
+template <typename T>
+T* Engine<T>::TakeRoom() {
+  if (free_rooms_.empty()) {
+    pool_.push_back(std::make_unique_for_overwrite<T[]>(static_cast<size_t>(room_count_)));
+    return pool_.back().get();
+  }
+  T* room = free_rooms_.back();
+  free_rooms_.pop_back();
+  return room;
+}
+
+template <typename T>
+void* Engine<T>::PlaceFor(int from, const Notice& notice) {
+  const auto fits = [&] {
+    return notice.journey >= 0 && notice.journey < static_cast<int>(journeys_.size()) &&
+           notice.chunk >= 0 &&
+           notice.chunk < static_cast<int>(states_[notice.journey].chunks.size());
+  };
+  if (!fits())
+    throw CommError(fmt::format("rank {} sends what nobody awaits (journey {}, chunk {})", from,
+                                notice.journey, notice.chunk),
+                    "all ranks must run the same program with the same net and flags");
+  const Journey<T>& journey = journeys_[notice.journey];
+  State& state = states_[notice.journey];
+  Chunk& chunk = state.chunks[notice.chunk];
+  size_t i = 0;
+  for (; i < chunk.program->size(); ++i) {
+    const Operation& operation = (*chunk.program)[i];
+    if (operation.kind != Kind::kSend && operation.label == notice.label &&
+        (operation.peer == from || operation.kind == Kind::kSum))
+      break;
+  }
+  const bool expected =
+      i < chunk.program->size() &&
+      notice.bytes ==
+          static_cast<uint64_t>((*chunk.program)[i].end - (*chunk.program)[i].begin) * sizeof(T) &&
+      (notice.step == state.step || notice.step == state.step + 1);
+  if (!expected)
+    throw CommError(
+        fmt::format("rank {} sends {} bytes of step {} (label {}), which do not fit step {} here",
+                    from, notice.bytes, notice.step, notice.label, state.step),
+        "all ranks must run the same program with the same net and flags");
+  const Operation& operation = (*chunk.program)[i];
+  T* room = nullptr;
+  T* place = nullptr;
+  if (journey.data) {
+    const bool in_place = operation.kind == Kind::kPlace && chunk.running &&
+                          notice.step == state.step && chunk.next >= chunk.free_from[i] &&
+                          !IsBeingSent(chunk, operation.begin, operation.end);
+    if (!in_place) room = TakeRoom();
+    place = in_place ? journey.data + operation.begin : room;
+  }
+  chunk.arrivals.push_back({from, notice.label, notice.step, room, false});
+  return place;
+}
+
+template <typename T>
+void Engine<T>::OnArrived(int from, const Notice& notice) {
+  Chunk& chunk = states_[notice.journey].chunks[notice.chunk];
+  Arrival* arrival = Find(chunk, from, notice.label, notice.step);
+  Ensure(arrival != nullptr, "a payload came without its notice");
+  arrival->complete = true;
+  woken_.push_back({notice.journey, notice.chunk});
+}
+
+template <typename T>
+void Engine<T>::OnSent(uint64_t ticket) {
+  const Which which{static_cast<int>(ticket >> (kChunkBits + kOperationBits)),
+                    static_cast<int>(ticket >> kOperationBits & ((1 << kChunkBits) - 1))};
+  Chunk& chunk = states_[which.journey].chunks[which.chunk];
+  std::erase(chunk.sending, ticket & ((size_t{1} << kOperationBits) - 1));
+  woken_.push_back(which);
 }
 
 template <typename T>
@@ -215,20 +289,23 @@ std::vector<int> Engine<T>::TakeComplete() {
 
 template <typename T>
 std::vector<int> Engine<T>::Awaited() const {
-  std::vector<int> ranks;
-  for (int r = 0; r < size_; ++r) {
-    const bool part = std::any_of(slots_.begin(), slots_.end(), [r](const Slot& slot) {
-      return slot.bucket >= 0 && slot.receives[r] != 0;
-    });
-    if (part) ranks.push_back(r);
-  }
-  if (!ranks.empty()) return ranks;
-  for (const Active& active : active_)
-    for (const Lane& lane : active.lanes)
-      if (lane.arrived < lane.results.size()) ranks.push_back(lane.owner);
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
+  std::set<int> ranks;
+  for (size_t j = 0; j < states_.size(); ++j)
+    for (const Chunk& chunk : states_[j].chunks) {
+      if (!chunk.running || chunk.next == chunk.program->size()) continue;
+      const Operation& operation = (*chunk.program)[chunk.next];
+      const auto here = [&](int from) {
+        return std::any_of(chunk.arrivals.begin(), chunk.arrivals.end(), [&](const Arrival& a) {
+          return a.from == from && a.label == operation.label && a.step == states_[j].step &&
+                 a.complete;
+        });
+      };
+      for (int r = 0; r < size_; ++r) {
+        const bool asked = operation.kind == Kind::kSum ? r != rank_ : r == operation.peer;
+        if (asked && !here(r)) ranks.insert(r);
+      }
+    }
+  return {ranks.begin(), ranks.end()};
 }
 
 template class Engine<float>;

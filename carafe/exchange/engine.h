@@ -1,91 +1,103 @@
-// Sums buckets over all ranks. A single-threaded object without clock, sleep, lock or MPI: it is
-// told what is ready, and polled with a transport.
+// Moves pieces of memory between ranks by programs (program.h). A single-threaded object without
+// clock, sleep, lock or MPI: it is told what is ready, and polled with a transport.
 //
-// A bucket is cut in one segment per rank, its owner. Every rank sends segment o to owner o; the
-// owner adds the parts in the fixed tree (core/tree_sum.h) and sends the sum to all. That moves
-// 2 n (P-1)/P bytes per rank, for any P, and gives the same bits for any bucket or chunk size.
-// Everything happens in place; only received parts need room, which is allocated once.
+// A journey is a piece of memory that makes the same way in every step: a bucket of gradients that
+// is summed, or of values that are handed out. It is cut in chunks, each a small state machine; all
+// chunks of all journeys share one channel, and the most urgent goes first. Content is moved in
+// place; what arrives too early is kept in room from a pool.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "carafe/comm/transport.h"
+#include "carafe/exchange/channel.h"
+#include "carafe/exchange/program.h"
 
 namespace carafe {
 
-struct EngineOptions {
-  size_t chunk_bytes = 0;  // of one message; 0 chooses by the number of ranks. Equal on all ranks
-  size_t slots = 8;        // chunks that an owner receives at a time
+template <typename T>
+struct Journey {
+  T* data = nullptr;  // null: sizes only (simulation)
+  int64_t count = 0;
+  int priority = 0;             // lower is more urgent
+  std::vector<Program> chunks;  // ranges within [0, count)
+  // Parts of this rank's other workers, in their order: at the start of every step they are added
+  // to `data` in the tree, and become 0.
+  std::vector<T*> others = {};
 };
 
 template <typename T>
-class Engine {
+class Engine final : private ChannelEvents {
  public:
-  // `buckets` are the places to sum, not owned; equal sizes on all ranks.
-  Engine(int rank, int size, std::vector<std::span<T>> buckets, const EngineOptions& options = {});
+  // Memory is not owned. Equal journeys on all ranks, but for the memory and the ranks' programs.
+  Engine(int rank, int size, std::vector<Journey<T>> journeys, const ChannelTags& tags);
 
-  // This rank's part of the bucket is there, and belongs to the engine until the bucket is
-  // complete.
-  void OnReady(int bucket);
+  // This rank's content is there (or, where it only receives, the place is free). The memory
+  // belongs to the engine until the journey is complete; each once a step, in any order.
+  void OnReady(int journey);
+  void Close() { channel_.Close(); }  // no OnReady after this; on all ranks
   // Moves what can be moved; says whether anything did.
   bool Poll(Transport& transport);
-  // Buckets that became complete since the last call: sums in place, memory given back.
+  // Journeys that became complete since the last call.
   std::vector<int> TakeComplete();
-  bool Idle() const { return active_.empty() && new_.empty(); }
-  std::vector<int> Awaited() const;  // ranks whose parts or sums are missing
+  bool Idle() const { return channel_.Idle() && active_ == 0; }
+  std::vector<int> Awaited() const;  // ranks whose messages are missing
 
-  int64_t bytes_sent() const { return bytes_sent_; }
+  int64_t bytes_sent() const { return channel_.bytes_sent(); }
+  int64_t bytes_received() const { return channel_.bytes_received(); }
 
  private:
-  using Request = Transport::Request;
-  struct Lane {  // between this rank and the owner of a segment
-    int owner;
-    int64_t begin, end;
-    std::vector<Request> sends;    // of this rank's part, by chunk; 0 once done
-    std::vector<Request> results;  // receives of the sum; posted when the part is out of the way
-    size_t posted = 0;
-    size_t arrived = 0;
+  struct Arrival {
+    int from;
+    int label;
+    int64_t step;
+    T* room;        // from the pool, or null if in place (or without memory)
+    bool complete;  // the payload is here
   };
-  struct Active {  // a bucket under way
-    int bucket;
-    std::vector<Lane> lanes;
-    int64_t own_at = 0, own_end = 0;  // this rank's segment, from the first chunk not summed yet
-    std::vector<Request> own_sends;
+  struct Chunk {
+    const Program* program = nullptr;
+    size_t next = 0;                // the operation that is to be done
+    std::vector<size_t> free_from;  // by operation: from when on its range is not touched before it
+    std::vector<size_t> sending;    // operations whose memory is still lent
+    std::vector<Arrival> arrivals;
+    bool running = false;
   };
-  struct Slot {  // room for the others' parts of one chunk of this rank's segment
-    std::vector<T> room;
-    std::vector<Request> receives;  // by rank; 0 once done
-    int bucket = -1;                // -1: free
-    int64_t begin = 0, end = 0;
+  struct Which {
+    int journey, chunk;
   };
-  struct OwnedChunk {
-    int bucket;
-    int64_t begin, end;
+  struct State {
+    std::vector<Chunk> chunks;
+    size_t running = 0;  // chunks
+    int64_t step = 0;    // of the last OnReady
   };
 
-  int64_t SegmentBegin(int bucket, int owner) const;
-  Active& FindActive(int bucket);
-  void Start(Transport& transport, int bucket);
-  bool PollLane(Transport& transport, int bucket, Lane& lane);
-  bool FillSlots(Transport& transport);
-  bool PollSlot(Transport& transport, Slot& slot);
-  bool Sweep(Transport& transport, std::vector<Request>& sends);
-  Request Send(Transport& transport, int to, int tag, const T* data, int64_t count);
+  void* PlaceFor(int from, const Notice& notice) override;
+  void OnArrived(int from, const Notice& notice) override;
+  void OnSent(uint64_t ticket) override;
+
+  void AddOtherWorkers(int journey);
+  bool Advance(Which which);
+  bool Do(Which which, Chunk& chunk);
+  Arrival* Find(Chunk& chunk, int from, int label, int64_t step);
+  void Forget(Chunk& chunk, const Arrival* arrival);
+  bool IsBeingSent(const Chunk& chunk, int64_t begin, int64_t end) const;
+  T* TakeRoom();
 
   const int rank_;
   const int size_;
-  const std::vector<std::span<T>> buckets_;
-  int64_t chunk_;  // elements
-  std::vector<Slot> slots_;
-  std::vector<int> new_;          // ready, not started
-  std::deque<Active> active_;     // in the order of their start
-  std::deque<OwnedChunk> owned_;  // wait for a slot
+  std::vector<Journey<T>> journeys_;
+  std::vector<State> states_;
+  Channel channel_;
+  int64_t room_count_ = 0;  // elements of a piece of room: the longest message
+  std::vector<std::unique_ptr<T[]>> pool_;
+  std::vector<T*> free_rooms_;
+  std::vector<Which> woken_;  // chunks that may go on
   std::vector<int> complete_;
-  int64_t bytes_sent_ = 0;
+  int64_t active_ = 0;  // journeys
 };
 
 }  // namespace carafe

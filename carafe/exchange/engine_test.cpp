@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -14,21 +15,38 @@
 namespace carafe {
 namespace {
 
+using Writer = std::function<Program(int rank, int size, int64_t begin, int64_t end)>;
+
+const std::pair<const char*, Writer> kSums[] = {
+    {"all", SumByAll}, {"owners", SumByOwners}, {"halving", SumByHalving}, {"tree", SumByTree}};
+
 // All ranks in one thread, polled in a random order that the seed fixes.
 class World {
  public:
-  World(int size, const std::vector<int64_t>& counts, const EngineOptions& options, int seed)
+  World(int size, const std::vector<int64_t>& counts, int64_t chunk, const Writer& writer, int seed)
       : size_(size), counts_(counts), random_(seed), hub_(MakeThreadHub(size)) {
     for (int r = 0; r < size; ++r) {
       transports_.push_back(MakeThreadTransport(hub_, r));
-      std::vector<std::span<float>> places;
       auto& memory = memory_.emplace_back();
       for (int64_t count : counts) memory.emplace_back(count);
-      for (std::vector<float>& bucket : memory) places.emplace_back(bucket);
-      engines_.push_back(std::make_unique<Engine<float>>(r, size, places, options));
+      std::vector<Journey<float>> journeys;
+      for (size_t b = 0; b < counts.size(); ++b)
+        journeys.push_back({.data = memory[b].data(),
+                            .count = counts[b],
+                            .priority = static_cast<int>(b),
+                            .chunks = Cut(counts[b], chunk, [&](int64_t begin, int64_t end) {
+                              return writer(r, size, begin, end);
+                            })});
+      engines_.push_back(
+          std::make_unique<Engine<float>>(r, size, std::move(journeys), ChannelTags{100, 1000}));
       ready_.emplace_back();
       complete_.emplace_back();
     }
+  }
+  ~World() {
+    for (const auto& engine : engines_) engine->Close();
+    PollUntilQuiet();
+    for (const auto& engine : engines_) EXPECT_TRUE(engine->Idle());
   }
 
   // Each rank announces the buckets in an order of its own; a bucket again only when it is
@@ -43,8 +61,35 @@ class World {
         for (int64_t i = 0; i < counts_[b]; ++i)
           memory_[r][b][i] = OrderSensitive<float>(r, step + static_cast<int64_t>(b) * 17 + i);
     }
+    PollUntilQuiet();
+    for (int r = 0; r < size_; ++r) {
+      std::sort(complete_[r].begin(), complete_[r].end());
+      std::vector<int> all(counts_.size());
+      std::iota(all.begin(), all.end(), 0);
+      EXPECT_EQ(complete_[r], all) << "rank " << r << " of " << size_;
+      EXPECT_TRUE(engines_[r]->Awaited().empty());
+    }
+  }
+
+  // Whether rank r holds the tree sum of everything, after Step(step).
+  void ExpectSums(int r, int step) {
+    int64_t wrong = 0;
+    for (size_t b = 0; b < counts_.size(); ++b)
+      for (int64_t i = 0; i < counts_[b]; ++i)
+        wrong += memory_[r][b][i] != TreeByHand<float>(0, size_, [&](int part) {
+                   return OrderSensitive<float>(part, step + static_cast<int64_t>(b) * 17 + i);
+                 });
+    EXPECT_EQ(wrong, 0) << "rank " << r << " of " << size_;
+  }
+
+  int64_t bytes_sent(int r) const { return engines_[r]->bytes_sent(); }
+  int64_t bytes_received(int r) const { return engines_[r]->bytes_received(); }
+  const std::vector<float>& memory(int r, int b) const { return memory_[r][b]; }
+
+ private:
+  void PollUntilQuiet() {
     int idle = 0;
-    while (idle < 200 * size_) {
+    while (idle < 40 * size_) {
       const int r = Draw(size_);
       if (!ready_[r].empty() && Draw(3) == 0) {
         engines_[r]->OnReady(ready_[r].back());
@@ -53,29 +98,7 @@ class World {
       idle = engines_[r]->Poll(*transports_[r]) || !ready_[r].empty() ? 0 : idle + 1;
       for (int b : engines_[r]->TakeComplete()) complete_[r].push_back(b);
     }
-    for (int r = 0; r < size_; ++r) {
-      EXPECT_TRUE(engines_[r]->Idle());
-      std::sort(complete_[r].begin(), complete_[r].end());
-      std::vector<int> all(counts_.size());
-      std::iota(all.begin(), all.end(), 0);
-      EXPECT_EQ(complete_[r], all) << "rank " << r << " of " << size_;
-      int64_t wrong = 0;
-      for (size_t b = 0; b < counts_.size(); ++b)
-        for (int64_t i = 0; i < counts_[b]; ++i)
-          wrong += memory_[r][b][i] != TreeByHand<float>(0, size_, [&](int part) {
-                     return OrderSensitive<float>(part, step + static_cast<int64_t>(b) * 17 + i);
-                   });
-      EXPECT_EQ(wrong, 0) << "rank " << r << " of " << size_;
-    }
   }
-
-  int64_t bytes_sent() const {
-    int64_t sum = 0;
-    for (const auto& engine : engines_) sum += engine->bytes_sent();
-    return sum;
-  }
-
- private:
   int Draw(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
 
   const int size_;
@@ -83,35 +106,95 @@ class World {
   std::mt19937 random_;
   std::shared_ptr<ThreadHub> hub_;
   std::vector<std::vector<std::vector<float>>> memory_;  // by rank and bucket
-  std::vector<std::unique_ptr<Transport>> transports_;   // before the memory that they hold
   std::vector<std::unique_ptr<Engine<float>>> engines_;
+  std::vector<std::unique_ptr<Transport>> transports_;  // go before the memory that they hold
   std::vector<std::vector<int>> ready_;
   std::vector<std::vector<int>> complete_;
 };
 
-TEST(Engine, SumsInAnyOrderOfEventsAtAnyChunkSize) {
-  for (int size : {1, 2, 3, 5, 7, 8})
-    for (int seed = 0; seed < 12; ++seed) {
-      const EngineOptions options{.chunk_bytes = seed % 3 == 0 ? size_t{40} : size_t{1000},
-                                  .slots = 1 + static_cast<size_t>(seed) % 4};
-      World world(size, {0, 1, 2, 100, 7, 333, 8, 64}, options, seed);
-      for (int step = 0; step < 3; ++step) world.Step(step);
+TEST(Engine, SumsInTheFixedTreeByEveryAlgorithmInAnyOrderOfEvents) {
+  for (const auto& [name, writer] : kSums)
+    for (int size : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 23}) {
+      SCOPED_TRACE(name);
+      for (int seed = 0; seed < 3; ++seed) {
+        World world(size, {0, 1, 2, 100, 7, 333, 8, 64}, seed % 3 == 0 ? 10 : 250, writer, seed);
+        for (int step = 0; step < 3; ++step) {
+          world.Step(step);
+          for (int r = 0; r < size; ++r) world.ExpectSums(r, step);
+        }
+      }
     }
 }
 
 TEST(Engine, SumsMessagesThatWaitForTheirReceiver) {
-  for (int size : {2, 3, 5}) {  // chunks above what a transport copies at once
-    World world(size, {30000, 5, 10001}, {.chunk_bytes = 8192, .slots = 2}, size);
-    for (int step = 0; step < 2; ++step) world.Step(step);
-  }
+  for (const auto& [name, writer] : kSums)
+    for (int size : {2, 3, 5}) {  // messages above what a transport copies at once
+      SCOPED_TRACE(name);
+      World world(size, {30000, 5, 10001}, 8192, writer, size);
+      for (int step = 0; step < 2; ++step) {
+        world.Step(step);
+        for (int r = 0; r < size; ++r) world.ExpectSums(r, step);
+      }
+    }
+}
+
+TEST(Engine, SumsAtTheRootAsTheTreeDoes) {
+  for (const auto& writer : {Writer(GatherAtRoot), Writer(SumUpTree)})
+    for (int size : {1, 2, 3, 5, 7, 8, 13}) {
+      World world(size, {100, 3000, 1}, 700, writer, size);
+      for (int step = 0; step < 3; ++step) {
+        world.Step(step);
+        world.ExpectSums(0, step);
+      }
+    }
+}
+
+TEST(Engine, HandsOutWhatTheRootHas) {
+  const auto down = [](int branches) {
+    return [branches](int rank, int size, int64_t begin, int64_t end) {
+      return SpreadDownTree(rank, size, branches, begin, end);
+    };
+  };
+  for (const auto& writer :
+       {Writer(SpreadFromRoot), Writer(down(1)), Writer(down(2)), Writer(down(5))})
+    for (int size : {2, 3, 8, 13}) {
+      World world(size, {100, 3000}, 700, writer, size);
+      for (int step = 0; step < 3; ++step) {
+        world.Step(step);
+        for (int r = 1; r < size; ++r)
+          for (int b : {0, 1}) EXPECT_EQ(world.memory(r, b), world.memory(0, b));
+      }
+    }
 }
 
 TEST(Engine, MovesTwiceTheBucketLessItsOwnShare) {
-  for (int size : {2, 4, 8}) {
-    World world(size, {1600}, {}, 1);
-    world.Step(0);
-    EXPECT_EQ(world.bytes_sent(), 2 * (size - 1) * 1600 * int64_t{sizeof(float)});
-  }
+  for (const auto& writer : {Writer(SumByOwners), Writer(SumByHalving)})
+    for (int size : {2, 4, 8}) {
+      World world(size, {1600}, 400, writer, 1);
+      world.Step(0);
+      for (int r = 0; r < size; ++r) {
+        EXPECT_EQ(world.bytes_sent(r), 2 * (size - 1) * 1600 / size * int64_t{sizeof(float)});
+        EXPECT_EQ(world.bytes_received(r), world.bytes_sent(r));
+      }
+    }
+}
+
+TEST(Engine, AddsTheOtherWorkersOfTheRankAndClearsThem) {
+  std::vector<float> first = {1, 2, 3}, second = {10, 20, 30}, third = {100, 200, 300};
+  Engine<float> engine(0, 1,
+                       {{.data = first.data(),
+                         .count = 3,
+                         .chunks = {Program{}},
+                         .others = {second.data(), third.data()}}},
+                       ChannelTags{100, 1000});
+  const auto hub = MakeThreadHub(1);
+  const auto transport = MakeThreadTransport(hub, 0);
+  engine.OnReady(0);
+  engine.Poll(*transport);
+  EXPECT_EQ(engine.TakeComplete(), std::vector<int>{0});
+  EXPECT_EQ(first, (std::vector<float>{111, 222, 333}));
+  EXPECT_EQ(second, std::vector<float>(3));
+  EXPECT_EQ(third, std::vector<float>(3));
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 //   step      FinishStep(votes)            every gradient of this step has been announced
 //             AwaitVerdict()               the votes of all ranks, summed; then either go on, or
 //             Cancel()                     throw the step away
-//   border    Drain()                      before a test or a snapshot: nothing is on its way
-// The strategy calls update(p) when p's sum over all workers is there. Strategies that send factors
+//   border    Drain(w, stream)             after Forward, before a test or a snapshot: nothing is
+//   on
+//                                          its way
+// The strategy calls update(p) when p's sum over all workers is there: on every rank, or on rank 0
+// alone, which then hands the values out. Strategies that send factors
 // instead of gradients will add FactorsReady(w, p, a, b, stream) beside GradientReady.
 #pragma once
 
@@ -18,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "carafe/base/registry.h"
 #include "carafe/comm/group.h"
 #include "carafe/core/stream.h"
+#include "carafe/exchange/scheme.h"
 
 namespace carafe {
 
@@ -33,7 +36,8 @@ struct ParamInfo {
   int64_t count = 0;
   T* value = nullptr;
   T* gradient = nullptr;
-  int64_t arena_offset = 0;  // of the gradient, in elements from the arena's start
+  int64_t arena_offset = 0;              // of the gradient, in elements from the arena's start
+  std::vector<T*> other_gradients = {};  // of this rank's workers 1, 2, ..; arenas like worker 0's
 };
 
 // What each rank says at the end of a step; the verdict is the sum over ranks, in the fixed tree.
@@ -48,13 +52,15 @@ struct StepVotes {
 };
 
 struct ExchangeStats {
-  double wait_seconds = 0;  // of the compute thread, in all calls since the start
+  double wait_seconds = 0;  // of worker 0, in all calls since the start
   int64_t bytes_sent = 0;   // payload that this rank sent
+  int64_t bytes_received = 0;
   int64_t steps = 0;
 };
 
-// Called by the compute thread. A call that waits throws CommError as Group's calls do; after that
-// only the destructor may be called.
+// AwaitValue, GradientReady and Drain are called by the threads of the workers, each for itself;
+// the rest by the thread of worker 0 while the others rest. A call that waits throws CommError as
+// Group's calls do; after that only the destructor may be called.
 template <typename T>
 class Exchange {
  public:
@@ -69,41 +75,24 @@ class Exchange {
   // After AwaitVerdict: forgets the pending updates. The gradients hold sums, or parts of them.
   virtual void Cancel() = 0;
   // All pending sums are in, and all updates done.
-  virtual void Drain() = 0;
+  virtual void Drain(int worker, Stream& stream) = 0;
   virtual ExchangeStats stats() const = 0;
 };
 
 template <typename T>
 struct ExchangeSetup {
-  Group& group;                           // outlives the exchange
-  std::span<const ParamInfo<T>> params;   // copied; equal names, counts and offsets on all ranks
-  std::function<void(int param)> update;  // on the compute thread; the gradient holds the plain sum
+  Group& group;                          // outlives the exchange
+  std::span<const ParamInfo<T>> params;  // copied; equal names, counts and offsets on all ranks
+  // On a compute thread, with the stream of whoever asked first; the gradient of worker 0 holds the
+  // plain sum over all workers of all ranks. Where rank 0 alone updates: on rank 0.
+  std::function<void(int param, Stream& stream)> update;
+  // Instead of update, on ranks whose new values came from rank 0. May be empty.
+  std::function<void(int param, Stream& stream)> received = {};
+  int workers = 1;                        // of this rank, and of every other
   bool update_needs_all = false;          // clip_gradients: no update before every sum is in
   size_t bucket_bytes = size_t{4} << 20;  // gradients that travel together
   bool overlap = true;                    // off: nothing moves before FinishStep
-};
-
-struct ExchangeInfo {
-  std::string name;
-  std::string summary;
-};
-
-struct ExchangeEntry {
-  ExchangeInfo info;
-  std::function<std::unique_ptr<Exchange<float>>(const ExchangeSetup<float>&)> make_float;
-  std::function<std::unique_ptr<Exchange<double>>(const ExchangeSetup<double>&)> make_double;
-};
-
-using ExchangeRegistry = Registry<ExchangeEntry>;
-
-template <template <typename> class X>
-struct RegisterExchange {
-  explicit RegisterExchange(const ExchangeInfo& info) {
-    ExchangeRegistry::Instance().Add(
-        info.name,
-        {info, [](const ExchangeSetup<float>& setup) { return std::make_unique<X<float>>(setup); },
-         [](const ExchangeSetup<double>& setup) { return std::make_unique<X<double>>(setup); }});
-  }
+  SchemeSettings scheme = {};
 };
 
 // A collective call: the ranks compare their plans. With one rank every strategy is the same plain

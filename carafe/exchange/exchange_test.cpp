@@ -77,7 +77,7 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
       MakeExchange<T>("allreduce", {.group = group,
                                     .params = arena.params,
                                     .update =
-                                        [&](int p) {
+                                        [&](int p, Stream&) {
                                           ExpectSums(arena.params[p], p, group.size(), step);
                                           ++updates[p];
                                         },
@@ -99,7 +99,7 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
     EXPECT_EQ(verdict.loss, group.size() * (group.size() + 1) / 2);
     EXPECT_EQ(verdict.stop, 0);
   }
-  exchange->Drain();
+  exchange->Drain(0, stream);
   for (int count : updates) EXPECT_EQ(count, steps);
   EXPECT_EQ(exchange->stats().steps, steps);
 }
@@ -138,6 +138,86 @@ TEST(Exchange, WorksWithoutAnyParameter) {
   for (int size : {1, 2}) RunRanks(size, [&](Group& group) { RunSteps<float>(group, {}, 100, 3); });
 }
 
+// The values after some steps of `ranks` times `workers`, each with gradients of its own and a
+// thread of its own; the same on all ranks.
+std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers, bool overlap,
+                               bool needs_all, const SchemeSettings& settings = {}) {
+  const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7};
+  constexpr int kSteps = 3;
+  std::vector<std::vector<float>> values(static_cast<size_t>(ranks));
+  RunRanks(ranks, [&](Group& group) {
+    std::vector<Arena<float>> arenas;
+    for (int w = 0; w < workers; ++w) arenas.emplace_back(counts);
+    std::vector<ParamInfo<float>> params = arenas[0].params;
+    std::vector<float>& mine = values[static_cast<size_t>(group.rank())];
+    mine.resize(arenas[0].memory.size());
+    for (size_t p = 0; p < params.size(); ++p) {
+      params[p].value = mine.data() + params[p].arena_offset;
+      for (int w = 1; w < workers; ++w)
+        params[p].other_gradients.push_back(arenas[static_cast<size_t>(w)].params[p].gradient);
+    }
+    const auto exchange =
+        MakeExchange<float>(scheme, {.group = group,
+                                     .params = params,
+                                     .update =
+                                         [&](int p, Stream&) {
+                                           for (int64_t i = 0; i < params[p].count; ++i) {
+                                             params[p].value[i] += params[p].gradient[i];
+                                             params[p].gradient[i] = 0;
+                                           }
+                                         },
+                                     .workers = workers,
+                                     .update_needs_all = needs_all,
+                                     .bucket_bytes = 600,
+                                     .overlap = overlap,
+                                     .scheme = settings});
+    for (int step = 0; step < kSteps; ++step) {
+      std::vector<std::thread> threads;
+      for (int w = 0; w < workers; ++w)
+        threads.emplace_back([&, w] {
+          Stream stream;
+          for (int p = 0; p < static_cast<int>(counts.size()); ++p)
+            exchange->AwaitValue(w, p, stream);
+          exchange->Drain(w, stream);
+          const int worker = group.rank() * workers + w;
+          for (int p = static_cast<int>(counts.size()); p-- > 0;) {
+            const ParamInfo<float>& param = arenas[static_cast<size_t>(w)].params[p];
+            for (int64_t i = 0; i < param.count; ++i)
+              param.gradient[i] += OrderSensitive<float>(worker, step * 31 + p * 613 + i);
+            exchange->GradientReady(w, p, stream);
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      exchange->FinishStep({.weight = 1});
+      EXPECT_EQ(exchange->AwaitVerdict().weight, group.size());
+    }
+    Stream stream;
+    exchange->Drain(0, stream);
+  });
+  for (const std::vector<float>& of_rank : values) EXPECT_EQ(of_rank, values[0]);
+  return values[0];
+}
+
+TEST(Exchange, EverySchemeAndEverySplitOfTheWorkersGivesTheSameBits) {
+  for (int total : {1, 2, 3, 4, 8}) {
+    const std::vector<float> expected = ValuesAfter("allreduce", total, 1, true, false);
+    for (const char* scheme : {"allreduce", "server", "tree"})
+      for (int workers : {1, 2, 4}) {
+        if (total % workers != 0) continue;
+        for (bool overlap : {true, false})
+          for (bool needs_all : {true, false})
+            EXPECT_EQ(ValuesAfter(scheme, total / workers, workers, overlap, needs_all), expected)
+                << scheme << ": " << total / workers << " x " << workers;
+      }
+    EXPECT_EQ(ValuesAfter("allreduce", total, 1, true, false, {.algorithm = "halving"}), expected);
+    EXPECT_EQ(ValuesAfter("allreduce", total, 1, true, false,
+                          {.message_bytes = 100, .algorithm = "owners"}),
+              expected);
+    EXPECT_EQ(ValuesAfter("tree", total, 1, true, false, {.message_bytes = 100, .branches = 3}),
+              expected);
+  }
+}
+
 TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
   RunRanks(3, [](Group& group) {
     Arena<double> arena({4, 50, 3});
@@ -147,7 +227,7 @@ TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
         MakeExchange<double>("allreduce", {.group = group,
                                            .params = arena.params,
                                            .update =
-                                               [&](int) {
+                                               [&](int, Stream&) {
                                                  if (updates++ > 0) return;
                                                  for (int p = 0; p < 3; ++p)
                                                    ExpectSums(arena.params[p], p, 3, 1);
@@ -160,7 +240,7 @@ TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
     exchange->AwaitVerdict();
     exchange->AwaitValue(0, 1, stream);
     EXPECT_EQ(updates, 1);
-    exchange->Drain();
+    exchange->Drain(0, stream);
     EXPECT_EQ(updates, 3);
   });
 }
@@ -171,7 +251,7 @@ TEST(Exchange, EveryRankHearsEveryVote) {
       Arena<float> arena({3});
       Stream stream;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+          "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
       const bool last = group.rank() == group.size() - 1;
       for (int step = 0; step < 20; ++step) {
         exchange->AwaitValue(0, 0, stream);
@@ -181,7 +261,7 @@ TEST(Exchange, EveryRankHearsEveryVote) {
         EXPECT_EQ(verdict.loss / verdict.weight, 0.5);
         EXPECT_EQ(verdict.stop, step == 19 ? 1 : 0);
       }
-      exchange->Drain();
+      exchange->Drain(0, stream);
     });
 }
 
@@ -192,7 +272,8 @@ TEST(Exchange, CancelForgetsTheStep) {
       Stream stream;
       int updates = 0;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [&](int) { ++updates; }});
+          "allreduce",
+          {.group = group, .params = arena.params, .update = [&](int, Stream&) { ++updates; }});
       for (int step = 0; step < 4; ++step) {
         for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
         FillGradients(arena, group.rank(), step);
@@ -200,7 +281,7 @@ TEST(Exchange, CancelForgetsTheStep) {
         exchange->FinishStep({.bad = step % 2 == 0 && group.rank() == 0 ? 1.0 : 0.0});
         if (exchange->AwaitVerdict().bad > 0) exchange->Cancel();
       }
-      exchange->Drain();
+      exchange->Drain(0, stream);
       EXPECT_EQ(updates, 4);
     });
 }
@@ -211,7 +292,7 @@ TEST(Exchange, RefusesCallsOutOfOrder) {
       Arena<float> arena({3, 4});
       Stream stream;
       const auto exchange = MakeExchange<float>(
-          "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+          "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
       EXPECT_THROW(exchange->AwaitVerdict(), InternalError);
       EXPECT_THROW(exchange->FinishStep({}), InternalError);
       exchange->GradientReady(0, 0, stream);
@@ -220,14 +301,14 @@ TEST(Exchange, RefusesCallsOutOfOrder) {
       exchange->GradientReady(0, 1, stream);
       exchange->FinishStep({});
       exchange->AwaitVerdict();
-      exchange->Drain();
+      exchange->Drain(0, stream);
     });
 }
 
 TEST(Exchange, UnknownNameListsThoseThatAreBuilt) {
   Group group;
   try {
-    MakeExchange<float>("gossip", {.group = group, .params = {}, .update = [](int) {}});
+    MakeExchange<float>("gossip", {.group = group, .params = {}, .update = [](int, Stream&) {}});
     FAIL() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("gossip"), HasSubstr("allreduce")));
@@ -240,7 +321,7 @@ TEST(Exchange, RefusesDifferentPlansAndNamesTheParameter) {
     Arena<float> arena({10, group.rank() == 2 ? 21 : 20, 5});
     try {
       MakeExchange<float>("allreduce",
-                          {.group = group, .params = arena.params, .update = [](int) {}});
+                          {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
     } catch (const ConfigError& error) {
       errors[group.rank()] = error.what();
     }
@@ -259,7 +340,7 @@ TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
         Arena<float> arena({30, 200000, 5});
         Stream stream;
         const auto exchange = MakeExchange<float>(
-            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+            "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
         try {
           for (int step = 0;; ++step) {
             for (int p : {0, 1, 2}) exchange->AwaitValue(0, p, stream);
@@ -297,7 +378,7 @@ TEST(Exchange, ARankThatStopsAnnouncingIsNamed) {
         Arena<float> arena({30, 20000});
         Stream stream;
         const auto exchange = MakeExchange<float>(
-            "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+            "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
         try {
           for (int step = 0;; ++step) {
             for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);

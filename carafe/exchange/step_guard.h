@@ -1,29 +1,45 @@
-// Keeps the calls of a step in order, for every strategy alike: which parameters were announced,
-// which updates are pending. Used by the compute thread.
+// Keeps the calls of a step in order: which gradients were announced by which worker, which buckets
+// are complete, and who updates. Not thread-safe: the exchange locks.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/exchange/plan.h"
 
 namespace carafe {
 
 class StepGuard {
  public:
-  explicit StepGuard(size_t params) : pending_(params, false) {}
+  StepGuard(const Plan& plan, int workers)
+      : plan_(plan), workers_(workers), states_(plan.buckets.size()) {
+    announced_.assign(static_cast<size_t>(workers), std::vector<bool>(plan.bucket_of.size()));
+    for (size_t b = 0; b < states_.size(); ++b) Reset(static_cast<int>(b));
+  }
 
-  void Announce(int param) {
+  // Returns whether the parameter's bucket is complete now.
+  bool Announce(int worker, int param) {
+    Ensure(worker >= 0 && worker < workers_, "there is no such worker");
     Ensure(phase_ == Phase::kOpen, "a gradient was announced between FinishStep and AwaitVerdict");
-    Ensure(!pending_.at(param), "a gradient was announced before its last update");
-    pending_[param] = true;
-    ++announced_;
+    const int bucket = plan_.bucket_of.at(static_cast<size_t>(param));
+    auto announced = announced_[static_cast<size_t>(worker)].begin() + param;
+    Ensure(!*announced && states_[static_cast<size_t>(bucket)].update == Update::kNone,
+           "a gradient was announced before its last update");
+    *announced = true;
+    ++count_;
+    return --states_[static_cast<size_t>(bucket)].missing == 0;
   }
   void Finish() {
     Ensure(phase_ == Phase::kOpen, "FinishStep was called twice");
-    Ensure(announced_ == pending_.size(), "FinishStep without the gradients of all parameters");
-    announced_ = 0;
+    Ensure(count_ == plan_.bucket_of.size() * static_cast<size_t>(workers_),
+           "FinishStep without the gradients of all parameters");
+    for (auto& worker : announced_) worker.assign(worker.size(), false);
+    for (size_t b = 0; b < states_.size(); ++b) {
+      Reset(static_cast<int>(b));
+      states_[b].update = Update::kPending;
+    }
+    count_ = 0;
     phase_ = Phase::kVoted;
     ++steps_;
   }
@@ -31,24 +47,40 @@ class StepGuard {
     Ensure(phase_ == Phase::kVoted, "AwaitVerdict without FinishStep");
     phase_ = Phase::kOpen;
   }
-  // Whether p's update must run now; before the end of a step there is none to run.
-  bool Pending(int param) const {
-    if (!pending_.at(param)) return false;
-    Ensure(phase_ == Phase::kOpen && announced_ == 0,
+  enum class Update { kNone, kPending, kRunning };
+  // Of the bucket's update; before the end of a step there is none to run.
+  Update update(int bucket) const {
+    const Update update = states_[static_cast<size_t>(bucket)].update;
+    Ensure(update == Update::kNone || phase_ == Phase::kOpen,
+           "a value was asked for between FinishStep and AwaitVerdict");
+    return update;
+  }
+  void CheckReadable(int worker, int param) const {
+    Ensure(worker >= 0 && worker < workers_, "there is no such worker");
+    Ensure(!announced_[static_cast<size_t>(worker)].at(static_cast<size_t>(param)),
            "a value was asked for between its gradient and the verdict");
-    return true;
   }
-  void Updated(int param) { pending_[param] = false; }
-  void Forget() {
-    Ensure(phase_ == Phase::kOpen && announced_ == 0, "Cancel in the middle of a step");
-    std::fill(pending_.begin(), pending_.end(), false);
-  }
+  void Claim(int bucket) { states_[static_cast<size_t>(bucket)].update = Update::kRunning; }
+  void Updated(int bucket) { states_[static_cast<size_t>(bucket)].update = Update::kNone; }
+  bool between_steps() const { return phase_ == Phase::kOpen && count_ == 0; }
   int64_t steps() const { return steps_; }
 
  private:
   enum class Phase { kOpen, kVoted };
-  std::vector<bool> pending_;
-  size_t announced_ = 0;
+  struct State {
+    size_t missing = 0;  // announcements
+    Update update = Update::kNone;
+  };
+  void Reset(int bucket) {
+    states_[static_cast<size_t>(bucket)].missing =
+        plan_.buckets[static_cast<size_t>(bucket)].params.size() * static_cast<size_t>(workers_);
+  }
+
+  const Plan& plan_;
+  const int workers_;
+  std::vector<State> states_;                 // by bucket
+  std::vector<std::vector<bool>> announced_;  // by worker and parameter
+  size_t count_ = 0;
   Phase phase_ = Phase::kOpen;
   int64_t steps_ = 0;
 };

@@ -85,6 +85,19 @@ struct InverseDeviationOp {
 };
 
 template <typename T>
+struct NormalizeBackwardByOp {
+  ChannelAxis axis;
+  const T *factor, *y, *dy_mean, *dyy_mean, *dy;
+  T* dx;
+  CARAFE_HD void operator()(int64_t run) const {
+    const int64_t c = run % axis.channels;
+    for (int64_t i = run * axis.inner; i < (run + 1) * axis.inner; ++i) {
+      dx[i] = (dy[i] - dy_mean[c] - y[i] * dyy_mean[c]) * factor[c];
+    }
+  }
+};
+
+template <typename T>
 struct NormalizeBackwardOp {
   ChannelAxis axis;
   const T *factor, *y, *dy;
@@ -198,6 +211,12 @@ void NormalizeBackward(Stream& stream, ChannelAxis axis, const T* factor, const 
               3 * axis.per_channel());
 }
 template <typename T>
+void NormalizeBackwardBy(Stream& stream, ChannelAxis axis, const T* factor, const T* y,
+                         const T* dy_mean, const T* dyy_mean, const T* dy, T* dx) {
+  ParallelFor(stream, axis.outer * axis.channels,
+              NormalizeBackwardByOp<T>{axis, factor, y, dy_mean, dyy_mean, dy, dx}, axis.inner);
+}
+template <typename T>
 void Accumulate(Stream& stream, int64_t n, T keep, T weight, const T* x, T* average) {
   ParallelFor(stream, n, AccumulateOp<T>{keep, weight, x, average});
 }
@@ -220,6 +239,8 @@ void NormalizeRowsBackward(Stream& stream, int64_t rows, int64_t width, bool var
   template void NormalizeChannels<T>(Stream&, ChannelAxis, const T*, const T*, const T*, T*); \
   template void InverseDeviation<T>(Stream&, int64_t, T, const T*, T*);                       \
   template void NormalizeBackward<T>(Stream&, ChannelAxis, const T*, const T*, const T*, T*); \
+  template void NormalizeBackwardBy<T>(Stream&, ChannelAxis, const T*, const T*, const T*,    \
+                                       const T*, const T*, T*);                               \
   template void Accumulate<T>(Stream&, int64_t, T, T, const T*, T*);                          \
   template void NormalizeRows<T>(Stream&, int64_t, int64_t, bool, T, const T*, T*, T*);       \
   template void NormalizeRowsBackward<T>(Stream&, int64_t, int64_t, bool, const T*, const T*, \

@@ -35,6 +35,11 @@ void InverseDeviation(Stream& stream, int64_t n, T eps, const T* variance, T* fa
 template <typename T>
 void NormalizeBackward(Stream& stream, ChannelAxis axis, const T* factor, const T* y, const T* dy,
                        T* dx);
+// The same with means that were taken over more than this array:
+//   dx = (dy - dy_mean_c - y dyy_mean_c) * factor_c;  dx may be dy
+template <typename T>
+void NormalizeBackwardBy(Stream& stream, ChannelAxis axis, const T* factor, const T* y,
+                         const T* dy_mean, const T* dyy_mean, const T* dy, T* dx);
 // Exponential averages: average = keep * average + weight * x
 template <typename T>
 void Accumulate(Stream& stream, int64_t n, T keep, T weight, const T* x, T* average);

@@ -197,6 +197,11 @@ void WithSize(int size, const F& f) {
 
 // The same for a tile of rows x cols outputs, of any sizes up to m: less code, and less speed, than
 // one Transform2d for each pair of sizes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+// g++ 12 does not see that the rows and columns read below are those written above.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 template <typename Maps, int m, typename Load, typename Store>
 void TransformAnySize(int rows, int cols, const Load& load, const Store& store) {
   constexpr int kMost = std::max(Maps::Cols(m), Maps::Rows(m));
@@ -224,6 +229,9 @@ void TransformAnySize(int rows, int cols, const Load& load, const Store& store) 
     }
   });
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 // The first for sizes known to the compiler (integral_constants), the second for others.
 template <typename Maps, int m, typename Size, typename Load, typename Store>

@@ -3,11 +3,13 @@
 //   blob 2: f = lambda f + 1;  blob 0: lambda b0 + mean;  blob 1: lambda b1 + variance m / (m - 1)
 // with m elements per channel. Global statistics are b0 / f and b1 / f (0 while f is 0). In TEST
 // they are used unless use_global_stats says otherwise. May run in place.
-// With scale_filler, bias_filler or scale_bias (Caffe-MPI, caffe-parallel) two learned blobs
+// Where several workers train and ask for it (RunContext::sync_batch_norm) the batch is that of
+// all. With scale_filler, bias_filler or scale_bias (Caffe-MPI, caffe-parallel) two learned blobs
 // follow, and y = scale_c * (x - mean) / sqrt(variance + eps) + bias_c.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
@@ -62,6 +64,9 @@ class BatchNorm final : public Layer<T> {
       LoadGlobalStatistics(stream, axis.channels);
     } else {
       ChannelStatistics(stream, axis, x, mean, variance);
+      elements_ = axis.per_channel();
+      joined_ = run.sync_batch_norm && run.group != nullptr;
+      if (joined_) JoinStatistics(run, axis);
       UpdateRunningStatistics(stream, axis);
     }
     InverseDeviation(stream, axis.channels, static_cast<T>(param_.eps()), variance,
@@ -97,6 +102,8 @@ class BatchNorm final : public Layer<T> {
     }
     if (global_) {
       ScaleChannels(stream, axis, factor_.data(stream), dy, dx);
+    } else if (joined_) {
+      BackwardOverAll(run, axis, dy, dx);
     } else {
       NormalizeBackward(stream, axis, factor_.data(stream), normalized_.data(stream), dy, dx);
     }
@@ -112,9 +119,61 @@ class BatchNorm final : public Layer<T> {
     Scale(stream, channels, scale, this->blob(kVariance).data(stream),
           variance_.mutable_data(stream));
   }
+  // Mean and variance become those of all workers' rows together.
+  void JoinStatistics(RunContext& run, ChannelAxis axis) {
+    Stream& stream = run.stream;
+    std::vector<T> mean = mean_.DataToHost(stream);
+    std::vector<T> variance = variance_.DataToHost(stream);
+    const size_t channels = mean.size();
+    const double m = static_cast<double>(axis.per_channel());
+    std::vector<double> sums(1 + 2 * channels);  // m; m mean; m (variance + mean^2)
+    sums[0] = m;
+    for (size_t c = 0; c < channels; ++c) {
+      const double middle = static_cast<double>(mean[c]);
+      sums[1 + c] = m * middle;
+      sums[1 + channels + c] = m * (static_cast<double>(variance[c]) + middle * middle);
+    }
+    run.group->Sum(sums);
+    elements_ = static_cast<int64_t>(sums[0]);
+    for (size_t c = 0; c < channels; ++c) {
+      const double middle = sums[1 + c] / sums[0];
+      mean[c] = static_cast<T>(middle);
+      variance[c] =
+          static_cast<T>(std::max(sums[1 + channels + c] / sums[0] - middle * middle, 0.0));
+    }
+    mean_.SetData(stream, mean);
+    variance_.SetData(stream, variance);
+  }
+  // A worker's gradients weigh rows * workers / all rows in the mean over workers, so they count as
+  // much in the sums, which come back divided by it.
+  void BackwardOverAll(RunContext& run, ChannelAxis axis, const T* dy, T* dx) {
+    Stream& stream = run.stream;
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_}) {
+      blob->Reshape({axis.channels});
+      stream.Zero(blob->mutable_data(stream), static_cast<size_t>(axis.channels));
+    }
+    AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
+                   dy_mean_.mutable_data(stream));
+    AddChannelProducts(stream, axis, dy, normalized_.data(stream), dyy_mean_.mutable_data(stream));
+    std::vector<double> sums;
+    const double weight = static_cast<double>(axis.per_channel()) * run.replica.count /
+                          static_cast<double>(elements_);
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_})
+      for (T value : blob->DataToHost(stream)) sums.push_back(static_cast<double>(value) * weight);
+    run.group->Sum(sums);
+    auto next = sums.begin();
+    for (Blob<T>* blob : {&dy_mean_, &dyy_mean_}) {
+      std::vector<T> means(static_cast<size_t>(axis.channels));
+      for (T& mean : means)
+        mean = static_cast<T>(*next++ / static_cast<double>(elements_) / weight);
+      blob->SetData(stream, means);
+    }
+    NormalizeBackwardBy(stream, axis, factor_.data(stream), normalized_.data(stream),
+                        dy_mean_.data(stream), dyy_mean_.data(stream), dy, dx);
+  }
   void UpdateRunningStatistics(Stream& stream, ChannelAxis axis) {
     const T keep = static_cast<T>(param_.moving_average_fraction());
-    const T m = static_cast<T>(axis.per_channel());
+    const T m = static_cast<T>(elements_);
     const T unbiased = m > 1 ? m / (m - 1) : T(1);
     const T factor = this->blob(kFactor).DataToHost(stream)[0] * keep + 1;
     this->blob(kFactor).SetData(stream, std::span<const T>(&factor, 1));
@@ -129,6 +188,9 @@ class BatchNorm final : public Layer<T> {
   bool global_;
   Blob<T> mean_, variance_, factor_;  // of the last Forward
   Blob<T> normalized_;                // its output
+  int64_t elements_ = 0;              // of a channel that the statistics are of
+  bool joined_ = false;               // they are of all workers' rows
+  Blob<T> dy_mean_, dyy_mean_;        // of BackwardOverAll
 };
 
 const RegisterLayer<BatchNorm> kRegistered{

@@ -69,6 +69,8 @@ class Net {
   void set_layer_events(LayerEvents* events) { layer_events_ = events; }  // null: nobody listens
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
+  // The same for a net of the same spec, but for the parameters that Forward writes.
+  void ShareLearnedParamsWith(const Net& twin);
 
   const std::string& name() const { return name_; }
   Phase phase() const { return state_.phase(); }

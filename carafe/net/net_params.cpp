@@ -168,6 +168,15 @@ void Net<T>::ShareParamsWith(Net& other) {
   }
 }
 
+template <typename T>
+void Net<T>::ShareLearnedParamsWith(const Net& twin) {
+  Ensure(layers_.size() == twin.layers_.size(), "the nets are no twins");
+  for (size_t l = 0; l < layers_.size(); ++l)
+    for (size_t i = 0; i < owner_of_[l].size(); ++i)
+      if (params_[static_cast<size_t>(owner_of_[l][i])].learned)
+        layers_[l]->blobs()[i]->ShareData(*twin.layers_[l]->blobs()[i]);
+}
+
 template class Net<float>;
 template class Net<double>;
 

@@ -421,7 +421,7 @@ class SolverTrajectory : public ::testing::TestWithParam<Trajectory> {
     Stream stream;
     Group group;
     Solver<T> solver(ParseSolverSpec(text, ""), stream, {});
-    solver.Connect("allreduce", group, 1 << 20, true);
+    solver.Connect("allreduce", group, {.bucket_bytes = 1 << 20});
     Reference reference(t);
     for (int i = 0; i < 10; ++i) {
       solver.Step();

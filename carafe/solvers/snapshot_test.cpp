@@ -33,7 +33,7 @@ struct Running {
                                folder / "s", LeastSquares::Layer(rows), more),
                    ""),
                stream, {}) {
-    solver.Connect("allreduce", group, 1 << 20, true);
+    solver.Connect("allreduce", group, {.bucket_bytes = 1 << 20});
   }
   void Steps(int count) {
     for (int i = 0; i < count; ++i) solver.Step();
@@ -98,7 +98,7 @@ TEST(Snapshot, GoesOnInTheMiddleOfAPlateau) {
   Group group;
   Solver<double> whole(spec(), stream, {}), first(spec(), stream, {}), second(spec(), stream, {});
   for (Solver<double>* solver : {&whole, &first, &second}) {
-    solver->Connect("allreduce", group, 1 << 20, true);
+    solver->Connect("allreduce", group, {.bucket_bytes = 1 << 20});
   }
   std::vector<double> rates, resumed;
   for (int i = 0; i < 40; ++i) {

@@ -1,6 +1,8 @@
 #include "carafe/solvers/solver.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "carafe/kernels/math.h"
 #include "carafe/net/weights.h"
@@ -57,16 +59,26 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
     const bool frozen = net_->params()[p].frozen();
     exchange_of_.push_back(frozen ? -1 : static_cast<int>(exchanged_.size()));
     if (!frozen) exchanged_.push_back(static_cast<int>(p));
+    if (!net_->params()[p].learned) running_.push_back(static_cast<int>(p));
+  }
+  team_ = std::make_unique<WorkerTeam<T>>(options_.workers, *net_, stream_, [&] {
+    auto twin = std::make_unique<Net<T>>(train.spec, train.state);
+    twin->Initialise(stream_, options_.seed);
+    twin->ShareLearnedParamsWith(*net_);
+    return twin;
+  });
+  events_.resize(static_cast<size_t>(options_.workers));
+  for (int w = 0; w < options_.workers; ++w) {
+    events_[static_cast<size_t>(w)].solver = this;
+    events_[static_cast<size_t>(w)].worker = w;
   }
 }
 
 template <typename T>
-void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket_bytes,
-                        bool overlap) {
+void Solver<T>::Connect(const std::string& exchange, Group& group, const ConnectOptions& options) {
   exchange_.reset();  // of an earlier call
   exchange_name_ = exchange;
-  bucket_bytes_ = bucket_bytes;
-  overlap_ = overlap;
+  connect_ = options;
   std::vector<ParamInfo<T>> infos;
   for (const int p : exchanged_) {
     const Param<T>& param = net_->params()[static_cast<size_t>(p)];
@@ -75,16 +87,52 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, size_t bucket
                      .value = param.blob->mutable_data(stream_),
                      .gradient = param.blob->mutable_diff(stream_),
                      .arena_offset = param.arena_offset});
+    for (int w = 1; w < workers(); ++w)
+      infos.back().other_gradients.push_back(
+          team_->net(w).params()[static_cast<size_t>(p)].blob->mutable_diff(team_->stream(w)));
   }
+  int64_t running = 0;
+  for (const int p : running_) running += net_->params()[static_cast<size_t>(p)].blob->count();
+  if (options_.replica.count > 1 && running > 0) {
+    running_values_.assign(static_cast<size_t>(workers()),
+                           std::vector<T>(static_cast<size_t>(running)));
+    running_mean_.resize(static_cast<size_t>(running));
+    running_index_ = static_cast<int>(infos.size());
+    infos.push_back({.name = "running statistics",
+                     .count = running,
+                     .value = running_mean_.data(),
+                     .gradient = running_values_[0].data(),
+                     .arena_offset = net_->arena_count()});
+    for (int w = 1; w < workers(); ++w)
+      infos.back().other_gradients.push_back(running_values_[static_cast<size_t>(w)].data());
+  }
+  CopyRunningToWorkers();
   group_ = &group;
+  if (options_.replica.count > 1) team_sum_ = std::make_unique<TeamSum>(workers(), group);
   exchange_ = MakeExchange<T>(
       exchange,
       ExchangeSetup<T>{.group = group,
                        .params = infos,
-                       .update = [this](int e) { Update(exchanged_[static_cast<size_t>(e)]); },
+                       .update =
+                           [this](int e, Stream&) {
+                             if (e != running_index_) {
+                               Update(exchanged_[static_cast<size_t>(e)]);
+                               return;
+                             }
+                             const T share = T(1) / static_cast<T>(options_.replica.count);
+                             for (size_t i = 0; i < running_mean_.size(); ++i)
+                               running_mean_[i] = running_values_[0][i] * share;
+                             HandOutRunning();
+                           },
+                       .received =
+                           [this](int e, Stream&) {
+                             if (e == running_index_) HandOutRunning();
+                           },
+                       .workers = workers(),
                        .update_needs_all = param().clip_gradients() >= 0 || !callbacks_.empty(),
-                       .bucket_bytes = bucket_bytes,
-                       .overlap = overlap});
+                       .bucket_bytes = options.bucket_bytes,
+                       .overlap = options.overlap,
+                       .scheme = options.scheme});
 }
 
 template <typename T>
@@ -98,57 +146,84 @@ void Solver<T>::AddCallback(SolverCallback callback) {
   callbacks_.push_back(std::move(callback));
   if (callbacks_.size() > 1 || !exchange_) return;
   Drain();
-  Connect(exchange_name_, *group_, bucket_bytes_, overlap_);
+  Connect(exchange_name_, *group_, ConnectOptions(connect_));
 }
 
 template <typename T>
-RunContext Solver<T>::Context(int64_t pass, int64_t stride) {
+Replica Solver<T>::ReplicaOf(int worker) const {
+  Replica replica = options_.replica;
+  replica.index += worker;
+  return replica;
+}
+
+// A worker's part in the mean is its share of the rows; equal shares weigh 1 each.
+template <typename T>
+double Solver<T>::WeightOf(const Replica& replica) const {
+  if (replica.global_batch <= 0) return 1;
+  return static_cast<double>(RowsOf(replica, replica.global_batch)) * replica.count /
+         static_cast<double>(replica.global_batch);
+}
+
+template <typename T>
+RunContext Solver<T>::Context(int worker, int64_t pass, int64_t stride) {
   return {
-      .stream = stream_,
+      .stream = team_->stream(worker),
       .pass = {.seed = options_.seed, .index = pass, .stride = stride, .origin = sample_offset_},
-      .replica = options_.replica,
-      .group = options_.replica.count > 1 ? group_ : nullptr,
-      .trace = options_.trace};
+      .replica = ReplicaOf(worker),
+      .group = team_sum_ ? &team_sum_->part(worker) : nullptr,
+      .sync_batch_norm = options_.sync_batch_norm,
+      .trace = worker == 0 ? options_.trace : nullptr};
+}
+
+template <typename T>
+double Solver<T>::Passes(int worker) {
+  const int passes = param().iter_size();
+  Net<T>& net = team_->net(worker);
+  Stream& stream = team_->stream(worker);
+  Events& events = events_[static_cast<size_t>(worker)];
+  double loss = 0;
+  for (int sub = 0; sub < passes; ++sub) {
+    RunContext run = Context(worker, iteration_ * passes + sub, 1);
+    loss += net.Forward(run, &events);
+    if (sub == 0) {
+      // Every parameter has its last update by now, also those that no layer read on the way.
+      exchange_->Drain(worker, stream);
+      if (worker == 0) UpdateFrozen();
+      if (keep_updates()) net.ClearParamDiffs(stream);
+      for (const Param<T>& p : net.params()) {
+        const Layer<T>& layer = *net.layers()[static_cast<size_t>(p.layer)];
+        if (p.frozen() && layer.param_propagate_down(p.index)) p.blob->ZeroDiff(stream);
+      }
+    }
+    events.announce = sub == passes - 1;
+    if (events.announce) CollectRunning(worker);
+    net.Backward(run, &events);
+  }
+  events.announce = false;
+  return loss;
 }
 
 template <typename T>
 StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
   for (const SolverCallback& callback : callbacks_) callback.on_start();
-  const int passes = param().iter_size();
   const double next_rate = learning_rate_.Rate(iteration_);
-  double loss = 0;
-  for (int sub = 0; sub < passes; ++sub) {
-    RunContext run = Context(iteration_ * passes + sub, 1);
-    loss += net_->Forward(run, this);
-    if (sub == 0) {
-      // Every parameter has its last update by now, also those that no layer read on the way.
-      Drain();
-      if (keep_updates()) net_->ClearParamDiffs(stream_);
-      for (const Param<T>& p : net_->params()) {
-        const Layer<T>& layer = *net_->layers()[static_cast<size_t>(p.layer)];
-        if (p.frozen() && layer.param_propagate_down(p.index)) p.blob->ZeroDiff(stream_);
-      }
-    }
-    announce_ = sub == passes - 1;
-    net_->Backward(run, this);
-  }
-  announce_ = false;
+  std::vector<double> losses(static_cast<size_t>(workers()));
+  team_->Run([&](int worker) { losses[static_cast<size_t>(worker)] = Passes(worker); },
+             [&] {
+               if (team_sum_) team_sum_->BreakOff();
+             });
   rate_ = next_rate;
-  // A worker's part in the mean is its share of the rows; equal shares weigh 1 each.
-  double weight = 1;
-  const Replica& replica = options_.replica;
-  if (replica.global_batch > 0) {
-    weight = static_cast<double>(RowsOf(replica, replica.global_batch)) * replica.count /
-             static_cast<double>(replica.global_batch);
-  }
   StepVotes mine = wishes ? wishes() : StepVotes();
-  mine.loss = loss / passes * weight;
-  mine.weight = weight;
-  mine.bad = std::isfinite(loss) ? 0 : 1;
+  for (int w = 0; w < workers(); ++w) {
+    const double loss = losses[static_cast<size_t>(w)];
+    const double weight = WeightOf(ReplicaOf(w));
+    mine.loss += loss / param().iter_size() * weight;
+    mine.weight += weight;
+    if (!std::isfinite(loss)) mine.bad = 1;
+  }
   exchange_->FinishStep(mine);
   const StepVotes verdict = exchange_->AwaitVerdict();
-  AverageRunningBlobs();
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
   FinishUpdates();
   callbacks_due_ = !callbacks_.empty();
@@ -184,58 +259,72 @@ template <typename T>
 void Solver<T>::ApplyUpdate() {
   Drain();
   rate_ = learning_rate_.Rate(iteration_);
-  for (size_t e = exchanged_.size(); e-- > 0;) {
-    exchange_->GradientReady(0, static_cast<int>(e), stream_);
+  for (int w = 0; w < workers(); ++w) {
+    CollectRunning(w);
+    for (size_t e = exchanged_.size(); e-- > 0;)
+      exchange_->GradientReady(w, static_cast<int>(e), team_->stream(w));
   }
   exchange_->FinishStep({.weight = 1});
   exchange_->AwaitVerdict();
-  AverageRunningBlobs();
   FinishUpdates();
   Drain();
   --iteration_;
 }
 
-// What Forward wrote on each worker (BatchNorm's running statistics) becomes the mean over all, so
-// that the replicas stay equal.
+// After the worker's last Forward of the step; its running blobs are not read before they come
+// back.
 template <typename T>
-void Solver<T>::AverageRunningBlobs() {
-  if (options_.replica.count == 1) return;
-  std::vector<double> all;
-  for (const Param<T>& p : net_->params()) {
-    if (p.learned) continue;
-    const std::vector<T> values = p.blob->DataToHost(stream_);
-    all.insert(all.end(), values.begin(), values.end());
+void Solver<T>::CollectRunning(int worker) {
+  if (running_index_ < 0) return;
+  auto next = running_values_[static_cast<size_t>(worker)].begin();
+  for (const int p : running_) {
+    const Blob<T>& blob = *team_->net(worker).params()[static_cast<size_t>(p)].blob;
+    const std::vector<T> values = blob.DataToHost(team_->stream(worker));
+    next = std::copy(values.begin(), values.end(), next);
   }
-  if (all.empty()) return;
-  group_->Sum(all);
-  auto next = all.begin();
-  for (const Param<T>& p : net_->params()) {
-    if (p.learned) continue;
-    std::vector<T> values(static_cast<size_t>(p.blob->count()));
-    for (T& value : values) value = static_cast<T>(*next++ / options_.replica.count);
-    p.blob->SetData(stream_, values);
+  exchange_->GradientReady(worker, running_index_, team_->stream(worker));
+}
+
+template <typename T>
+void Solver<T>::HandOutRunning() {
+  for (int w = 0; w < workers(); ++w) {
+    auto next = running_mean_.begin();
+    for (const int p : running_) {
+      Blob<T>& blob = *team_->net(w).params()[static_cast<size_t>(p)].blob;
+      const auto end = next + blob.count();
+      blob.SetData(team_->stream(w), std::vector<T>(next, end));
+      next = end;
+    }
   }
 }
 
 template <typename T>
-void Solver<T>::BeforeRead(int param) {
-  const int e = exchange_of_[static_cast<size_t>(param)];
-  if (e >= 0) exchange_->AwaitValue(0, e, stream_);
+void Solver<T>::CopyRunningToWorkers() {
+  for (int w = 1; w < workers(); ++w)
+    for (const int p : running_)
+      team_->net(w).params()[static_cast<size_t>(p)].blob->SetData(
+          team_->stream(w), net_->params()[static_cast<size_t>(p)].blob->DataToHost(stream_));
 }
 
 template <typename T>
-void Solver<T>::GradientFinal(int param) {
+void Solver<T>::BeforeRead(int worker, int param) {
+  int e = exchange_of_[static_cast<size_t>(param)];
+  if (!net_->params()[static_cast<size_t>(param)].learned) e = running_index_;
+  if (e >= 0) exchange_->AwaitValue(worker, e, team_->stream(worker));
+}
+
+template <typename T>
+void Solver<T>::GradientFinal(int worker, int param, bool announce) {
   const int e = exchange_of_[static_cast<size_t>(param)];
-  if (!announce_ || e < 0) return;
-  const Replica& replica = options_.replica;
+  if (!announce || e < 0) return;
+  Stream& stream = team_->stream(worker);
+  const Replica replica = ReplicaOf(worker);
   if (replica.global_batch > 0 && replica.global_batch % replica.count != 0) {
-    Blob<T>& blob = *net_->params()[static_cast<size_t>(param)].blob;
-    const T weight = static_cast<T>(static_cast<double>(RowsOf(replica, replica.global_batch)) *
-                                    replica.count / static_cast<double>(replica.global_batch));
-    T* gradient = blob.mutable_diff(stream_);
-    Scale(stream_, blob.count(), weight, gradient, gradient);
+    Blob<T>& blob = *team_->net(worker).params()[static_cast<size_t>(param)].blob;
+    T* gradient = blob.mutable_diff(stream);
+    Scale(stream, blob.count(), static_cast<T>(WeightOf(replica)), gradient, gradient);
   }
-  exchange_->GradientReady(0, e, stream_);
+  exchange_->GradientReady(worker, e, stream);
 }
 
 // clip_gradients bounds the L2 norm of the mean gradient summed over iter_size, before it is
@@ -243,6 +332,7 @@ void Solver<T>::GradientFinal(int param) {
 template <typename T>
 T Solver<T>::ClipScale() {
   if (param().clip_gradients() < 0) return 1;
+  std::lock_guard lock(clip_mutex_);
   if (!clip_known_) {
     double squares =
         0;  // parameter by parameter, in learnable order: the same bits on every worker
@@ -301,7 +391,7 @@ void Solver<T>::UpdateFrozen() {
 template <typename T>
 void Solver<T>::Drain() {
   if (!exchange_) return;
-  exchange_->Drain();
+  exchange_->Drain(0, stream_);
   if (callbacks_due_) TellGradientsReady();  // no parameter learns
   UpdateFrozen();
 }
@@ -316,9 +406,25 @@ void Solver<T>::ThrowStepAway() {
 
 template <typename T>
 double Solver<T>::TestForward(int test_net, int64_t batch, int64_t stride) {
-  RunContext run = Context(batch, stride);
+  RunContext run = Context(0, batch, stride);
+  run.group = nullptr;  // ranks test different batches
   run.pass.origin = 0;  // tests always count from the first record
   return test_nets_[static_cast<size_t>(test_net)]->Forward(run);
+}
+
+template <typename T>
+double Solver<T>::TrainLoss() {
+  std::vector<double> losses(static_cast<size_t>(workers()));
+  team_->Run(
+      [&](int worker) {
+        RunContext run = Context(worker, iteration_ * param().iter_size(), 1);
+        losses[static_cast<size_t>(worker)] =
+            team_->net(worker).Forward(run) * WeightOf(ReplicaOf(worker));
+      },
+      [&] {
+        if (team_sum_) team_sum_->BreakOff();
+      });
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
 template <typename T>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,24 @@
 #include "carafe/solvers/learning_rate.h"
 #include "carafe/solvers/solver_spec.h"
 #include "carafe/solvers/update_rule.h"
+#include "carafe/solvers/worker_team.h"
 
 namespace carafe {
 
+struct ConnectOptions {
+  size_t bucket_bytes = size_t{4} << 20;
+  bool overlap = true;
+  SchemeSettings scheme = {};
+};
+
 struct SolverOptions {
   uint64_t seed = 1;
-  Replica replica;  // this worker among all
+  Replica replica;  // worker 0 of this rank among all workers of all ranks
+  int workers = 1;  // of this rank; the others' indices follow
   int level = 0;    // net state from the command line
   std::vector<std::string> stages;
   Trace* trace = nullptr;
+  bool sync_batch_norm = false;
   bool keep_updates = false;  // after a step the parameters' diffs hold what was subtracted from
                               // them, as in Caffe, and not zeros; snapshot_diff asks for it too
 };
@@ -35,16 +45,17 @@ struct SolverCallback {
   std::function<void()> on_gradients_ready;
 };
 
-// One worker's share of the training. Used by one thread; the exchange calls back on that thread.
+// One rank's share of the training: one worker, or several that share the parameters. Used by one
+// thread, which is also worker 0's.
 template <typename T>
-class Solver : private ParamEvents {
+class Solver {
  public:
   // Builds and fills the train net, and builds the test nets, which share its parameters.
   Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& options);
 
   // Everything that moves gradients and says when to update. Must be called once, before the first
   // Step; an exchange of one worker is MakeExchange("allreduce", ...) on a Group of one.
-  void Connect(const std::string& exchange, Group& group, size_t bucket_bytes, bool overlap);
+  void Connect(const std::string& exchange, Group& group, const ConnectOptions& options);
 
   void Disconnect();  // the group is about to end; no Step after that
   // On every worker alike. From now on nothing of the next step hides the end of this one.
@@ -69,6 +80,9 @@ class Solver : private ParamEvents {
   void set_iteration(int64_t iteration) { iteration_ = iteration; }
   double rate() const { return rate_; }  // of the last Step
   double PeekRate();                     // of the next Step
+  // One more forward pass of the train nets, without an update: the sum of this rank's workers'
+  // losses, each by its share of the rows.
+  double TrainLoss();
   const SolverSpec& spec() const { return spec_; }
   const SolverParameter& param() const { return spec_.param; }
   Net<T>& net() { return *net_; }
@@ -80,22 +94,37 @@ class Solver : private ParamEvents {
   void set_sample_offset(int64_t offset) { sample_offset_ = offset; }
   int64_t sample_offset() const { return sample_offset_; }
   const Replica& replica() const { return options_.replica; }
+  int workers() const { return options_.workers; }
   LearningRate& learning_rate() { return learning_rate_; }
   Exchange<T>* exchange() { return exchange_.get(); }
   // history()[s * params + p]: slot s of parameter p, in the order of .solverstate.
   std::vector<Blob<T>>& history() { return history_; }
 
  private:
-  void BeforeRead(int param) override;
-  void GradientFinal(int param) override;
+  // What one worker's net tells while it runs.
+  struct Events final : ParamEvents {
+    void BeforeRead(int param) override { solver->BeforeRead(worker, param); }
+    void GradientFinal(int param) override { solver->GradientFinal(worker, param, announce); }
+    Solver* solver = nullptr;
+    int worker = 0;
+    bool announce = false;  // in the last of iter_size passes
+  };
+
+  void BeforeRead(int worker, int param);
+  void GradientFinal(int worker, int param, bool announce);
+  double Passes(int worker);  // returns the sum of the losses
   void Update(int param);
   void UpdateFrozen();
   T ClipScale();
-  void AverageRunningBlobs();
+  void CollectRunning(int worker);
+  void HandOutRunning();
+  void CopyRunningToWorkers();
+  Replica ReplicaOf(int worker) const;
+  double WeightOf(const Replica& replica) const;
+  RunContext Context(int worker, int64_t pass, int64_t stride);
   void FinishUpdates();
   void TellGradientsReady();
   bool keep_updates() const { return options_.keep_updates || param().snapshot_diff(); }
-  RunContext Context(int64_t pass, int64_t stride);
 
   const SolverSpec spec_;
   Stream& stream_;
@@ -105,22 +134,30 @@ class Solver : private ParamEvents {
   std::unique_ptr<UpdateRule<T>> rule_;
   LearningRate learning_rate_;
   std::vector<Blob<T>> history_;
+  std::unique_ptr<WorkerTeam<T>> team_;
+  std::vector<Events> events_;    // by worker
   std::vector<int> exchanged_;    // exchange index -> param
   std::vector<int> exchange_of_;  // param -> exchange index, or -1 for frozen ones
+  // What Forward writes on each worker (BatchNorm's running statistics) becomes the mean over all,
+  // so that the replicas stay equal: it travels as one more parameter.
+  std::vector<int> running_;                    // params
+  std::vector<std::vector<T>> running_values_;  // by worker, one after the other
+  std::vector<T> running_mean_;
+  int running_index_ = -1;  // exchange index, or -1 if nothing is averaged
   Group* group_ = nullptr;
+  std::unique_ptr<TeamSum> team_sum_;
   std::unique_ptr<Exchange<T>> exchange_;
   std::string exchange_name_;  // what Connect was given
-  size_t bucket_bytes_ = 0;
-  bool overlap_ = true;
+  ConnectOptions connect_;
   std::vector<SolverCallback> callbacks_;
   bool callbacks_due_ = false;  // on_gradients_ready is still to be called for this step
   bool means_ready_ = false;    // the diffs hold means already, not sums
   int64_t iteration_ = 0;
   int64_t sample_offset_ = 0;
   double rate_ = 0;
-  bool announce_ = false;    // in the last of iter_size passes
   bool clip_known_ = false;  // clip_scale_ is that of the step under way
   bool frozen_due_ = false;  // UpdateFrozen is still to come for the last step
+  std::mutex clip_mutex_;    // workers update different parameters at once; guards the clip_ above
   T clip_scale_ = 1;
 };
 

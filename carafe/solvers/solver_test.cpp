@@ -21,7 +21,7 @@ struct Running {
                                settings, LeastSquares::Layer(4, layer_more)),
                    ""),
                stream, {}) {
-    solver.Connect("allreduce", group, 1 << 20, true);
+    solver.Connect("allreduce", group, {.bucket_bytes = 1 << 20});
   }
   std::vector<double> Values() {
     std::vector<double> values;

@@ -34,7 +34,7 @@ int PositiveNumber(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-int ChooseThreads(int asked, const Group& group) {
+int ChooseThreads(int asked, const Group& group, int workers) {
   const int online = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   const int share = std::max(online / group.local_size(), 1);
   const int allowed = AllowedCores();
@@ -51,7 +51,7 @@ int ChooseThreads(int asked, const Group& group) {
         PositiveNumber(std::string(omp).substr(0, std::string(omp).find(',')), "OMP_NUM_THREADS"),
         1);
   }
-  return std::min(share, allowed);
+  return std::max(std::min(share, allowed) / std::max(workers, 1), 1);
 }
 
 std::unique_ptr<Stream> MakeStream(const std::string& gpu, bool file_wants_gpu, int threads,

@@ -11,7 +11,7 @@ namespace carafe {
 
 // --threads; else OMP_NUM_THREADS; else this host's cores shared by its ranks. Warns where the
 // launcher has pinned the rank to fewer cores than its share.
-int ChooseThreads(int asked, const Group& group);
+int ChooseThreads(int asked, const Group& group, int workers = 1);
 
 // `gpu` is --gpu ("", "0", "0,1", "all", "auto"): given, it must be there. `file_wants_gpu`
 // (solver_mode: GPU) without a GPU is a warning, then the CPU.

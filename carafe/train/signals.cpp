@@ -16,6 +16,7 @@ constexpr std::array kSignals = {SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTERM};
 // Lock-free atomics are what a handler may touch.
 std::atomic<int> interrupts{0}, hangups{0}, stops{0}, terminations{0};
 std::atomic<bool> wants_stop_on_interrupt{true};
+std::atomic<bool> end_asked{false};
 SignalEffect interrupt_effect = SignalEffect::kStop, hangup_effect = SignalEffect::kSnapshot;
 std::array<struct sigaction, kSignals.size()> old_actions;
 
@@ -29,6 +30,7 @@ void Handle(int signal) {
     stops = 1;
   } else if (signal == SIGTERM) {
     terminations = 1;
+    end_asked = true;
   } else {
     hangups = 1;
   }
@@ -45,6 +47,7 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& value
 
 SignalWatch::SignalWatch(SignalEffect on_sigint, SignalEffect on_sighup) {
   interrupts = hangups = stops = terminations = 0;
+  end_asked = false;
   interrupt_effect = on_sigint;
   hangup_effect = on_sighup;
   wants_stop_on_interrupt = on_sigint == SignalEffect::kStop;
@@ -58,6 +61,8 @@ SignalWatch::SignalWatch(SignalEffect on_sigint, SignalEffect on_sighup) {
 SignalWatch::~SignalWatch() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_actions[i], nullptr);
 }
+
+const std::atomic<bool>& SignalWatch::asked_to_end() { return end_asked; }
 
 SignalRequests SignalWatch::Take() {
   SignalRequests requests;

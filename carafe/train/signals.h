@@ -3,6 +3,7 @@
 // SIGINT ends the process at once.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace carafe {
@@ -25,7 +26,8 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  SignalRequests Take();  // what came since the last call
+  SignalRequests Take();                           // what came since the last call
+  static const std::atomic<bool>& asked_to_end();  // SIGTERM has come
 };
 
 }  // namespace carafe

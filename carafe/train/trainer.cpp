@@ -89,15 +89,9 @@ void Trainer<T>::FinishRun(TrainEnd end) {
   }
   const int64_t iteration = solver_->iteration();
   if (param.display() > 0 && iteration % param.display() == 0) {
-    RunContext run{.stream = stream_,
-                   .pass = {.seed = solver_->seed(),
-                            .index = iteration * param.iter_size(),
-                            .origin = solver_->sample_offset()},
-                   .replica = solver_->replica(),
-                   .group = group_.size() > 1 ? &group_ : nullptr};
-    double loss[] = {solver_->net().Forward(run)};
+    double loss[] = {solver_->TrainLoss()};
     group_.Sum(loss);
-    AddLoss(loss[0] / group_.size());
+    AddLoss(loss[0] / workers());
     if (root()) LogInfo("Iteration {}, loss = {:g}", iteration, smoothed_loss_);
   }
   if (param.test_interval() > 0 && iteration % param.test_interval() == 0) TestAll();
@@ -157,9 +151,9 @@ CarafeState Trainer<T>::StateNow() {
   state.set_samples_seen(solver_->iteration() * solver_->param().iter_size() * rows_ +
                          solver_->sample_offset());
   state.set_seed(solver_->seed());
-  state.set_workers(group_.size());
+  state.set_workers(workers());
   state.set_global_batch(rows_);
-  state.set_plan(fmt::format("{} {:g}", options_.exchange, options_.bucket_mb));
+  state.set_plan(fmt::format("{} {:g}", exchange(), options_.bucket_mb));
   state.set_weights_hash(WeightsHash(stream_, solver_->net()));
   state.set_tests_done(tests_done_);
   return state;

@@ -27,9 +27,12 @@ struct TrainOptions {
   int64_t global_batch = 0;         // rows of all workers together; 0: the file's batch for each
   std::string lr_scaling = "none";  // none, linear, sqrt: by the growth of the batch
   int64_t warmup = 0;               // iterations
-  std::string exchange = "allreduce";
+  int workers = 1;                  // replicas in this process, each with the stream's threads
+  std::string exchange;             // "": the solver's
   double bucket_mb = 4;
-  bool overlap = true;
+  std::optional<bool> overlap;          // absent: the solver's
+  std::optional<bool> sync_batch_norm;  // absent: the solver's
+  SchemeSettings scheme;
   int check_replicas = 100;     // iterations between comparisons; 0: never
   std::string on_nan = "stop";  // stop, continue
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
@@ -78,6 +81,8 @@ class Trainer {
   void FinishRun(TrainEnd end);
   bool TrySnapshot();
   int64_t FileBatch() const;
+  int workers() const { return group_.size() * options_.workers; }  // of all ranks
+  std::string exchange() const;
   CarafeState StateNow();
   ProgressState ProgressNow() const;
   bool root() const { return group_.rank() == 0; }

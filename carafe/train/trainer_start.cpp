@@ -21,16 +21,22 @@ void CheckChoice(const char* flag, const std::string& value, const std::set<std:
                     fmt::format("use one of: {}", fmt::join(choices, ", ")));
 }
 
-void CheckOptions(const TrainOptions& options, int ranks) {
+void CheckOptions(const TrainOptions& options, int workers) {
+  if (options.workers < 1 || options.workers > 4096)
+    throw ConfigError(fmt::format("--workers is {}", options.workers), "use 1 or more");
+  CheckChoice("algorithm of the sum", options.scheme.algorithm, {"auto", "owners", "halving"});
+  if (options.scheme.branches < 1)
+    throw ConfigError(fmt::format("--tree_branches is {}", options.scheme.branches),
+                      "use 1 or more");
   CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
   CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
   if (!options.weights.empty() && !options.snapshot.empty()) {
     throw ConfigError("--weights and --snapshot are both given",
                       "use --snapshot to resume a run, --weights to start a new one from weights");
   }
-  if (options.global_batch != 0 && options.global_batch < ranks) {
+  if (options.global_batch != 0 && options.global_batch < workers) {
     throw ConfigError(fmt::format("--global_batch={} leaves no row for some of {} workers",
-                                  options.global_batch, ranks),
+                                  options.global_batch, workers),
                       "give at least one row per worker");
   }
   if (options.warmup < 0) throw ConfigError("--warmup is negative", "give a number of iterations");
@@ -45,7 +51,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   // Every rank reads the same files, so most mistakes are everybody's: agree, and say it once.
   std::string error;
   try {
-    CheckOptions(options, group.size());
+    CheckOptions(options, workers());
     Build(spec);
     if (root()) LoadStart();
   } catch (const Error& failed) {
@@ -55,8 +61,10 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   group_.Agree(error);
   ShareStart();
   ScaleRate();
-  solver_->Connect(options_.exchange, group_, static_cast<size_t>(options_.bucket_mb * 1048576),
-                   options_.overlap);
+  solver_->Connect(exchange(), group_,
+                   {.bucket_bytes = static_cast<size_t>(options_.bucket_mb * 1048576),
+                    .overlap = options_.overlap.value_or(solver_->param().overlap()),
+                    .scheme = options_.scheme});
   start_iteration_ = displayed_at_ = solver_->iteration();
   error.clear();
   try {
@@ -73,6 +81,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
     signals_ =
         std::make_unique<SignalWatch>(ParseSignalEffect("sigint_effect", options_.sigint_effect),
                                       ParseSignalEffect("sighup_effect", options_.sighup_effect));
+    group_.WatchForEnd(SignalWatch::asked_to_end());
   }
 }
 
@@ -83,13 +92,21 @@ void Trainer<T>::Build(const SolverSpec& spec) {
   solver_options.keep_updates = options_.keep_updates;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
-  solver_options.replica = {
-      .index = group_.rank(), .count = group_.size(), .global_batch = options_.global_batch};
+  solver_options.workers = options_.workers;
+  solver_options.replica = {.index = group_.rank() * options_.workers,
+                            .count = workers(),
+                            .global_batch = options_.global_batch};
+  solver_options.sync_batch_norm = options_.sync_batch_norm.value_or(spec.param.sync_batch_norm());
   solver_options.seed = spec.param.random_seed() >= 0
                             ? static_cast<uint64_t>(spec.param.random_seed())
                             : std::random_device{}();  // rank 0's is everyone's, see ShareStart
   solver_ = std::make_unique<Solver<T>>(spec, stream_, solver_options);
-  rows_ = options_.global_batch > 0 ? options_.global_batch : FileBatch() * group_.size();
+  rows_ = options_.global_batch > 0 ? options_.global_batch : FileBatch() * workers();
+}
+
+template <typename T>
+std::string Trainer<T>::exchange() const {
+  return options_.exchange.empty() ? solver_->param().exchange() : options_.exchange;
 }
 
 // The rows that one worker's pass has by the file: the first axis of the first top.
@@ -244,9 +261,9 @@ void Trainer<T>::PrintStart() {
       "{} worker{} on {} host{}, {} thread{} each; batch per worker {}{}, global batch {}, "
       "iter_size "
       "{}; lr {}",
-      group_.size(), group_.size() == 1 ? "" : "s", hosts.size(), hosts.size() == 1 ? "" : "s",
-      stream_.threads(), stream_.threads() == 1 ? "" : "s", rows_ / group_.size(),
-      rows_ % group_.size() != 0 ? " or one more" : "", rows_, solver_->param().iter_size(),
+      workers(), workers() == 1 ? "" : "s", hosts.size(), hosts.size() == 1 ? "" : "s",
+      stream_.threads(), stream_.threads() == 1 ? "" : "s", rows_ / workers(),
+      rows_ % workers() != 0 ? " or one more" : "", rows_, solver_->param().iter_size(),
       options_.lr_scaling == "none"
           ? "as written in the solver"
           : "scaled (" + options_.lr_scaling + ") by the growth of the batch");

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include "carafe/base/random.h"
@@ -178,6 +179,38 @@ TEST_P(LawTest, PWorkersReachTheWeightsOfOneWithTheGlobalBatch) {
 INSTANTIATE_TEST_SUITE_P(AllRules, LawTest, ::testing::ValuesIn(kLaws),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Every scheme, with and without overlap, on ranks and on ranks times workers: the law holds, and
+// all that have the same number of workers in all end with the same bits.
+TEST_F(TrainerTest, SchemesAndSplitsReachTheWeightsOfOneWorker) {
+  struct Split {
+    int ranks, workers;
+  };
+  const std::vector<Split> splits = {{2, 1}, {1, 2}, {3, 1}, {4, 1},
+                                     {2, 2}, {1, 4}, {5, 1}, {8, 1}};
+  for (const char* settings :
+       {"momentum: 0.9 weight_decay: 0.01 iter_size: 2", "momentum: 0.9 clip_gradients: 0.5",
+        "type: \"Adam\" momentum: 0.9 momentum2: 0.99 delta: 1e-3"}) {
+    std::map<int, Weights<double>> by_total;
+    for (const Split& split : splits) {
+      const int total = split.ranks * split.workers;
+      const Weights<double> one = Train<double>(1, Spec(3 * total, settings), Quiet());
+      for (const char* scheme : {"allreduce", "server", "tree"})
+        for (const bool overlap : {true, false}) {
+          TrainOptions options = Quiet();
+          options.exchange = scheme;
+          options.workers = split.workers;
+          options.overlap = overlap;
+          options.bucket_mb = 1e-3;
+          const Weights<double> many = Train<double>(split.ranks, Spec(3, settings), options);
+          EXPECT_LE(Difference(one, many), 1e-10)
+              << scheme << ' ' << split.ranks << " x " << split.workers;
+          const auto [first, is_new] = by_total.emplace(total, many);
+          EXPECT_EQ(many, first->second) << scheme << ' ' << split.ranks << " x " << split.workers;
+        }
+    }
+  }
+}
+
 TEST_F(TrainerTest, GlobalBatchIsDividedEvenWhereItDoesNotDivide) {
   const Weights<double> one = Train<double>(1, Spec(10, "momentum: 0.9"), Quiet());
   TrainOptions options = Quiet();
@@ -298,6 +331,42 @@ TEST_F(TrainerTest, ReplicasWithBatchNormStayEqualAndAverageTheirStatistics) {
   // f' = 0.999 f + 1, whatever the data: after 10 iterations the same on any number of ranks.
   EXPECT_FLOAT_EQ(two[4][0], one[4][0]);
   EXPECT_NE(two[2], one[2]);
+}
+
+TEST_F(TrainerTest, SynchronousBatchNormMakesWorkersEqualToOne) {
+  const auto with_norm = [&](int batch, const std::string& more) {
+    SolverSpec spec = Spec(batch, "momentum: 0.9 " + more);
+    for (LayerParameter& layer : *spec.param.mutable_net_param()->mutable_layer()) {
+      // Below BatchNorm a bias has no gradient but rounding.
+      if (layer.name() == "conv") layer.mutable_convolution_param()->set_bias_term(false);
+      if (layer.name() != "relu") continue;
+      layer.set_name("norm");
+      layer.set_type("BatchNorm");
+      layer.mutable_batch_norm_param()->mutable_scale_filler()->set_value(1);
+    }
+    return spec;
+  };
+  struct Split {
+    int ranks, workers;
+  };
+  for (const Split& split : {Split{2, 1}, Split{3, 1}, Split{1, 2}, Split{2, 2}}) {
+    const int total = split.ranks * split.workers;
+    const Weights<double> one = Train<double>(1, with_norm(3 * total, ""), Quiet());
+    TrainOptions options = Quiet();
+    options.workers = split.workers;
+    EXPECT_LE(
+        Difference(one, Train<double>(split.ranks, with_norm(3, "sync_batch_norm: true"), options)),
+        1e-10)
+        << split.ranks << " x " << split.workers;
+    EXPECT_GT(Difference(one, Train<double>(split.ranks, with_norm(3, ""), options)), 1e-6);
+  }
+  // Rows that cannot be dealt out evenly.
+  TrainOptions options = Quiet();
+  options.global_batch = 10;
+  options.sync_batch_norm = true;
+  EXPECT_LE(Difference(Train<double>(1, with_norm(10, ""), Quiet()),
+                       Train<double>(3, with_norm(64, ""), options)),
+            1e-10);
 }
 
 TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {

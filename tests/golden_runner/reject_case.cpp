@@ -18,7 +18,7 @@ void BuildSolver(const Case& c, Stream& stream) {
   }
   if (!c.Has("run")) return;
   Group group;
-  solver.Connect("allreduce", group, /*bucket_bytes=*/size_t{1} << 16, /*overlap=*/true);
+  solver.Connect("allreduce", group, {.bucket_bytes = size_t{1} << 16});
   solver.Step();
   solver.Drain();
 }

@@ -137,7 +137,7 @@ class SolverCase {
     return solver;
   }
   void Connect(Solver<float>& solver) {
-    solver.Connect("allreduce", group_, /*bucket_bytes=*/size_t{1} << 16, /*overlap=*/true);
+    solver.Connect("allreduce", group_, {.bucket_bytes = size_t{1} << 16});
   }
 
   void KeepReferenceSnapshot() {

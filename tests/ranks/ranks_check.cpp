@@ -36,16 +36,18 @@ struct Arena {
     int64_t total = 0;
     for (int64_t count : counts) total += count;
     memory.resize(static_cast<size_t>(total));
+    values.resize(memory.size());
     int64_t at = 0;
     for (size_t p = counts.size(); p-- > 0;) {
       params[p] = {.name = fmt::format("p{}", p),
                    .count = counts[p],
+                   .value = values.data() + at,
                    .gradient = memory.data() + at,
                    .arena_offset = at};
       at += counts[p];
     }
   }
-  std::vector<float> memory;
+  std::vector<float> memory, values;
   std::vector<ParamInfo<float>> params;
 };
 
@@ -55,7 +57,7 @@ void OneStep(Exchange<float>& exchange, const Arena& arena, Stream& stream, doub
   exchange.FinishStep({.loss = loss, .weight = 1});
 }
 
-void CheckSums(Group& group) {
+void CheckSums(Group& group, const std::string& scheme) {
   Stream stream;
   const std::vector<std::vector<int64_t>> cases = {
       {}, {0}, {1}, {2, 3}, {500, 0, 25, 7, 20011, 1}, {33, 10, 2097152}};
@@ -66,11 +68,18 @@ void CheckSums(Group& group) {
         if (large && (bucket_bytes < 10000 || !overlap)) continue;
         Arena arena(counts);
         int updates = 0;
-        const auto exchange = MakeExchange<float>("allreduce", {.group = group,
-                                                                .params = arena.params,
-                                                                .update = [&](int) { ++updates; },
-                                                                .bucket_bytes = bucket_bytes,
-                                                                .overlap = overlap});
+        const auto take = [&](int p, Stream&) {  // the value becomes the sum
+          const ParamInfo<float>& param = arena.params[p];
+          std::copy(param.gradient, param.gradient + param.count, param.value);
+          ++updates;
+        };
+        const auto exchange =
+            MakeExchange<float>(scheme, {.group = group,
+                                         .params = arena.params,
+                                         .update = take,
+                                         .received = [&](int, Stream&) { ++updates; },
+                                         .bucket_bytes = bucket_bytes,
+                                         .overlap = overlap});
         for (int step = 0; step < 3; ++step) {
           for (size_t i = 0; i < arena.memory.size(); ++i)
             arena.memory[i] =
@@ -79,13 +88,13 @@ void CheckSums(Group& group) {
           const StepVotes verdict = exchange->AwaitVerdict();
           Expect(verdict.weight == group.size(), "the weight of the votes");
           Expect(verdict.loss == group.size() * (group.size() - 1) / 2, "the sum of the losses");
-          exchange->Drain();
+          exchange->Drain(0, stream);
           int64_t wrong = 0;
           for (size_t i = 0; i < arena.memory.size(); ++i) {
             const float sum = TreeByHand<float>(0, group.size(), [&](int r) {
               return OrderSensitive<float>(r, step * 31 + static_cast<int64_t>(i));
             });
-            wrong += arena.memory[i] != sum;
+            wrong += arena.values[i] != sum;
           }
           Expect(wrong == 0, fmt::format("{} elements of step {}", wrong, step));
         }
@@ -132,7 +141,7 @@ void StepsUntilTheEnd(Group& group, const std::function<void()>& at_step_20) {
   Stream stream;
   Arena arena({1000, 2097152, 30});
   const auto exchange = MakeExchange<float>(
-      "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+      "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
   try {
     for (int step = 0;; ++step) {
       for (size_t p = 0; p < arena.params.size(); ++p)
@@ -150,16 +159,16 @@ void TimeSteps(Group& group, int64_t megabytes, int steps) {
   Stream stream;
   Arena arena(std::vector<int64_t>(8, megabytes * (1 << 20) / 8 / sizeof(float)));
   const auto exchange = MakeExchange<float>(
-      "allreduce", {.group = group, .params = arena.params, .update = [](int) {}});
+      "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
   OneStep(*exchange, arena, stream, 0);
   exchange->AwaitVerdict();
-  exchange->Drain();
+  exchange->Drain(0, stream);
   group.Barrier("the start of the clock");
   const Timer timer;
   for (int step = 0; step < steps; ++step) {
     OneStep(*exchange, arena, stream, 0);
     exchange->AwaitVerdict();
-    exchange->Drain();
+    exchange->Drain(0, stream);
   }
   const double seconds = timer.Seconds() / steps;
   const Timer votes;
@@ -174,7 +183,7 @@ void TimeSteps(Group& group, int64_t megabytes, int steps) {
 void Run(Group& group, const std::string& check, const std::vector<int>& numbers) {
   const bool chosen = !numbers.empty() && numbers[0] == group.rank();
   if (check == "sums") {
-    CheckSums(group);
+    for (const char* scheme : {"allreduce", "server", "tree"}) CheckSums(group, scheme);
   } else if (check == "group") {
     CheckGroup(group);
   } else if (check == "agree") {

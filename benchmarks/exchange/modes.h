@@ -1,0 +1,42 @@
+// The modes of exchange_bench; see main.cpp for what each is for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "carafe/comm/group.h"
+#include "carafe/exchange/exchange.h"
+
+namespace carafe {
+
+struct SumsOptions {
+  std::string exchange = "allreduce";
+  SchemeSettings scheme;
+  int64_t min_bytes = 4096, max_bytes = int64_t{16} << 20;
+  double seconds = 0.5;  // per size, about
+};
+// One JSON line per size, by rank 0: bytes, best and median seconds, wrong elements.
+void RunSums(Group& group, const SumsOptions& options);
+
+// A layer as the replay sees it: how long it computes, and what it must exchange.
+struct LayerProfile {
+  std::string name;
+  double forward = 0, backward = 0;  // seconds
+  std::vector<int64_t> params;       // elements
+};
+std::vector<LayerProfile> ReadProfile(const std::string& path);
+// Times every layer of a net (deploy-like nets with DummyData or Input) and writes the profile.
+void WriteProfile(const std::string& model, int threads, int iterations, const std::string& path);
+
+struct ReplayOptions {
+  std::string profile;
+  std::string exchange = "allreduce";
+  SchemeSettings scheme;
+  double bucket_mb = 4;
+  bool overlap = true;
+  int steps = 20;
+};
+// Iterations in which layers are sleeps; one JSON line, by rank 0.
+void RunReplay(Group& group, const ReplayOptions& options);
+
+}  // namespace carafe

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "benchmarks/exchange/modes.h"
+#include "carafe/base/timer.h"
+
+namespace carafe {
+namespace {
+
+float Part(int rank, int64_t i) { return static_cast<float>((i * 7 + rank * 13) % 32); }
+
+}  // namespace
+
+void RunSums(Group& group, const SumsOptions& options) {
+  for (int64_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 2) {
+    const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
+    std::vector<float> gradient(static_cast<size_t>(count)), value(gradient.size());
+    Stream stream;
+    std::vector<ParamInfo<float>> params;
+    params.push_back(
+        {.name = "all", .count = count, .value = value.data(), .gradient = gradient.data()});
+    const auto exchange =
+        MakeExchange<float>(options.exchange, {.group = group,
+                                               .params = params,
+                                               .update = [&](int, Stream&) {},
+                                               .bucket_bytes = static_cast<size_t>(bytes),
+                                               .scheme = options.scheme});
+    const auto step = [&] {
+      exchange->GradientReady(0, 0, stream);
+      exchange->FinishStep({});
+      exchange->AwaitVerdict();
+      exchange->Drain(0, stream);
+    };
+    // The first one is checked, and not timed.
+    for (int64_t i = 0; i < count; ++i) gradient[static_cast<size_t>(i)] = Part(group.rank(), i);
+    step();
+    int64_t wrong = 0;
+    if (options.exchange == "allreduce")
+      for (int64_t i = 0; i < count; ++i) {
+        float sum = 0;
+        for (int r = 0; r < group.size(); ++r) sum += Part(r, i);
+        wrong += gradient[static_cast<size_t>(i)] != sum;
+      }
+    std::fill(gradient.begin(), gradient.end(), 0.f);
+    // As many rounds as rank 0 finds right for the time.
+    const Timer trial;
+    for (int i = 0; i < 3; ++i) step();
+    int64_t rounds =
+        std::clamp<int64_t>(static_cast<int64_t>(options.seconds * 3 / trial.Seconds()), 7, 2000);
+    group.Broadcast(&rounds, sizeof rounds, 0, "the number of rounds");
+    std::vector<double> seconds;
+    for (int64_t i = 0; i < rounds; ++i) {
+      const Timer timer;
+      step();
+      seconds.push_back(timer.Seconds());
+    }
+    std::sort(seconds.begin(), seconds.end());
+    if (group.rank() != 0) continue;
+    fmt::print(
+        "{{\"bytes\": {}, \"best\": {:.9f}, \"median\": {:.9f}, \"rounds\": {}, \"wrong\": {}}}\n",
+        bytes, seconds.front(), seconds[seconds.size() / 2], rounds, wrong);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace carafe

@@ -1,0 +1,40 @@
+// What carries sums and values for a synchronous exchange: nothing but memory on one rank, the
+// communication thread on several.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "carafe/exchange/exchange.h"
+#include "carafe/exchange/plan.h"
+
+namespace carafe {
+
+// Steps count from 1. Start, SumIsHere, AwaitSum, AwaitValues and Updated are called by any
+// worker's thread, the rest by that of worker 0.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+  virtual bool updates() const = 0;    // this rank does; else its values come from rank 0
+  virtual void Start(int bucket) = 0;  // all gradients of the bucket are final, on this rank
+  virtual bool SumIsHere(int bucket, int64_t step) = 0;
+  virtual void AwaitSum(int bucket, int64_t step) = 0;     // where updates()
+  virtual void Updated(int bucket) = 0;                    // where updates()
+  virtual void AwaitValues(int bucket, int64_t step) = 0;  // where not
+  virtual void Vote(const StepVotes& mine) = 0;
+  virtual StepVotes AwaitVerdict(int64_t step) = 0;
+  virtual void Close(int64_t steps) = 0;  // everything has arrived; collective
+  virtual int64_t bytes_sent() const = 0;
+  virtual int64_t bytes_received() const = 0;
+};
+
+// One rank: its workers' gradients are added when the sum is asked for.
+template <typename T>
+std::unique_ptr<Carrier> MakeLocalCarrier(std::vector<BucketPlace<T>> buckets);
+// Several ranks. `names` are what a wait for a bucket is called.
+template <typename T>
+std::unique_ptr<Carrier> MakeRankCarrier(const SchemeKind& kind, const SchemeSettings& settings,
+                                         CommThread& thread, std::vector<BucketPlace<T>> buckets,
+                                         std::vector<std::string> names);
+
+}  // namespace carafe

@@ -1,0 +1,120 @@
+#include "carafe/exchange/channel.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "carafe/base/error.h"
+
+namespace carafe {
+namespace {
+
+constexpr int32_t kGoodbye = -1;
+constexpr int kLast = 1 << 30;  // the priority of what follows everything else
+
+int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
+  return tags.first_payload + static_cast<int>(sequence % ChannelTags::kPayloads);
+}
+
+}  // namespace
+
+Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags)
+    : tags_(tags), peers_(peers), state_(size), listening_(peers.size()) {
+  for (int peer : peers_) {
+    Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
+    state_[peer].flying.resize(kWindow);
+  }
+}
+
+void Channel::Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket) {
+  state_[to].queue.push({priority, order_++, notice, data, ticket});
+  ++open_;
+  bytes_sent_ += static_cast<int64_t>(notice.bytes);
+}
+
+void Channel::Close() {
+  if (std::exchange(closed_, true)) return;
+  for (int peer : peers_) Send(peer, {.journey = kGoodbye}, nullptr, kLast, 0);
+}
+
+bool Channel::Poll(Transport& transport, ChannelEvents& events) {
+  bool moved = false;
+  started_ = true;
+  for (int rank : peers_) {
+    Peer& peer = state_[rank];
+    moved |= PollReceives(transport, rank, peer, events);
+    moved |= PollSends(transport, rank, peer, events);
+  }
+  return moved;
+}
+
+bool Channel::PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
+  bool moved = false;
+  for (Flying& flying : peer.flying) {
+    if (flying.busy) {
+      if (flying.header != 0 && transport.Done(flying.header)) flying.header = 0;
+      if (flying.payload != 0 && transport.Done(flying.payload)) flying.payload = 0;
+      if (flying.header != 0 || flying.payload != 0) continue;
+      flying.busy = false;
+      --open_;
+      moved = true;
+      if (flying.notice.journey >= 0) events.OnSent(flying.ticket);
+    }
+    if (peer.queue.empty()) continue;
+    const Outgoing& next = peer.queue.top();
+    flying.notice = next.notice;
+    flying.notice.sequence = peer.sent++;
+    flying.ticket = next.ticket;
+    flying.busy = true;
+    flying.header = transport.Send(rank, tags_.header, &flying.notice, sizeof(Notice));
+    if (next.notice.bytes > 0)
+      flying.payload = transport.Send(rank, PayloadTag(tags_, flying.notice.sequence), next.data,
+                                      next.notice.bytes);
+    peer.queue.pop();
+    moved = true;
+  }
+  return moved;
+}
+
+bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
+  bool moved = false;
+  while (!peer.gone) {
+    if (peer.header == 0)
+      peer.header = transport.Receive(rank, tags_.header, &peer.next, sizeof(Notice));
+    if (!transport.Done(peer.header)) break;
+    peer.header = 0;
+    moved = true;
+    const Notice notice = peer.next;
+    if (notice.sequence != peer.heard++)
+      throw CommError(fmt::format("message {} of rank {} came where message {} was due",
+                                  notice.sequence, rank, peer.heard - 1),
+                      "the network between the ranks loses or repeats messages");
+    if (notice.journey == kGoodbye) {
+      peer.gone = true;
+      --listening_;
+      break;
+    }
+    ++open_;
+    if (notice.bytes > Transport::kMaxBytes)
+      throw InternalError("a message announces more bytes than any message has");
+    void* place = events.PlaceFor(rank, notice);
+    const Request payload =
+        notice.bytes > 0
+            ? transport.Receive(rank, PayloadTag(tags_, notice.sequence), place, notice.bytes)
+            : 0;
+    peer.incoming.push_back({notice, payload});
+  }
+  while (!peer.incoming.empty()) {
+    const Incoming& first = peer.incoming.front();
+    if (first.payload != 0 && !transport.Done(first.payload)) break;
+    const Notice notice = first.notice;
+    peer.incoming.pop_front();
+    --open_;
+    bytes_received_ += static_cast<int64_t>(notice.bytes);
+    moved = true;
+    events.OnArrived(rank, notice);
+  }
+  return moved;
+}
+
+}  // namespace carafe

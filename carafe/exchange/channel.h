@@ -1,0 +1,112 @@
+// Writes with notification, on two-sided messages: a small header says what comes, and the receiver
+// decides where the payload goes. What is sent first is what is needed first; a message that is
+// under way is not interrupted, so there are few at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <vector>
+
+#include "carafe/comm/transport.h"
+
+namespace carafe {
+
+// What a message is about. The channel reads `bytes` and fills `sequence`; journeys below 0
+// are its own.
+struct Notice {
+  int32_t journey = 0;
+  int32_t chunk = 0;
+  int32_t label = 0;
+  uint32_t sequence = 0;  // of the channel: counts the messages to this peer
+  int64_t step = 0;
+  uint64_t bytes = 0;
+};
+
+// A payload's tag goes round with the message's sequence, so that one that was lost or came twice
+// is never taken for another.
+struct ChannelTags {
+  static constexpr int kPayloads = 4096;
+  int header;
+  int first_payload;  // kPayloads of them
+};
+
+// Told by the channel, from inside Poll.
+class ChannelEvents {
+ public:
+  virtual ~ChannelEvents() = default;
+  // Where the payload shall go; null is for transports that carry sizes only. The place belongs to
+  // the channel until OnArrived.
+  virtual void* PlaceFor(int from, const Notice& notice) = 0;
+  virtual void OnArrived(int from, const Notice& notice) = 0;
+  virtual void OnSent(uint64_t ticket) = 0;  // the memory is free again
+};
+
+// Single-threaded, without clock: sends and receives happen in Poll.
+class Channel {
+ public:
+  static constexpr int kWindow = 3;  // messages under way to one peer
+
+  // `peers` are all that may send or be sent to.
+  Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags);
+
+  // Lower priority values go first, then the order of the calls.
+  void Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket);
+  // Nothing will be sent after this; tells the peers, who must do the same.
+  void Close();
+  bool Poll(Transport& transport, ChannelEvents& events);
+  // No request is open: nobody has polled yet, or all have closed.
+  bool Idle() const { return !started_ || (closed_ && open_ == 0 && listening_ == 0); }
+  int64_t bytes_sent() const { return bytes_sent_; }
+  int64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  using Request = Transport::Request;
+  struct Outgoing {
+    int priority;
+    uint64_t order;
+    Notice notice;
+    const void* data;
+    uint64_t ticket;
+    bool operator<(const Outgoing& other) const {  // the top of the queue is the largest
+      return priority != other.priority ? priority > other.priority : order > other.order;
+    }
+  };
+  struct Flying {
+    Notice notice;  // lent to the transport, so it must not move
+    Request header = 0;
+    Request payload = 0;
+    uint64_t ticket = 0;
+    bool busy = false;
+  };
+  struct Incoming {
+    Notice notice;
+    Request payload = 0;
+  };
+  struct Peer {
+    std::priority_queue<Outgoing> queue;
+    std::vector<Flying> flying;  // kWindow of them
+    Notice next;                 // the header that is awaited
+    uint32_t sent = 0;           // headers
+    uint32_t heard = 0;          // headers
+    Request header = 0;
+    bool gone = false;              // has closed
+    std::deque<Incoming> incoming;  // payloads come in the order of their headers
+  };
+  bool PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
+  bool PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
+
+  const ChannelTags tags_;
+  std::vector<int> peers_;
+  std::vector<Peer> state_;  // by rank; empty for those that are not peers
+  int64_t open_ = 0;         // sends and payloads that are not done
+  size_t listening_ = 0;     // peers that have not closed
+  bool started_ = false;
+  bool closed_ = false;
+  uint64_t order_ = 0;
+  int64_t bytes_sent_ = 0;
+  int64_t bytes_received_ = 0;
+};
+
+}  // namespace carafe

@@ -1,0 +1,202 @@
+#include "carafe/exchange/program.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace carafe {
+namespace {
+
+using Kind = Operation::Kind;
+
+struct Range {
+  int64_t begin, end;
+};
+
+void Add(Program& program, Kind kind, int peer, Range range, int label) {
+  if (range.begin < range.end) program.push_back({kind, peer, range.begin, range.end, label});
+}
+
+// The blocks of SumByHalving, largest first: ranks [first, first + size).
+struct Block {
+  int first, size;
+};
+
+std::vector<Block> Blocks(int ranks) {
+  std::vector<Block> blocks;
+  int first = 0;
+  while (first < ranks) {
+    const int size = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - first)));
+    blocks.push_back({first, size});
+    first += size;
+  }
+  return blocks;
+}
+
+// What rank `i` of a block of `size` owns after halving: at distance 1 the lower keeps the lower
+// half, and so on, so the bits of i are read from the lowest to the highest.
+Range Owned(Range all, int size, int i) {
+  for (int distance = 1; distance < size; distance *= 2) {
+    const int64_t middle = all.begin + (all.end - all.begin) / 2;
+    if (i & distance) {
+      all.begin = middle;
+    } else {
+      all.end = middle;
+    }
+  }
+  return all;
+}
+
+Range Overlap(Range a, Range b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
+
+// Labels: steps of halving and of doubling, hand-over up and down.
+constexpr int kHalve = 0, kDouble = 64, kUp = 128, kDown = 129;
+
+}  // namespace
+
+int64_t PieceBegin(int64_t begin, int64_t end, int size, int i) {
+  const int64_t count = end - begin;
+  return begin + count / size * i + std::min<int64_t>(i, count % size);
+}
+
+Program SumByAll(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  if (size == 1) return program;
+  for (int i = 1; i < size; ++i) Add(program, Kind::kSend, (rank + i) % size, {begin, end}, 0);
+  Add(program, Kind::kSum, -1, {begin, end}, 0);
+  return program;
+}
+
+Program SumByOwners(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  if (size == 1) return program;
+  const auto piece = [&](int i) {
+    return Range{PieceBegin(begin, end, size, i), PieceBegin(begin, end, size, i + 1)};
+  };
+  for (int i = 1; i < size; ++i) {  // everyone begins with another owner
+    const int owner = (rank + i) % size;
+    Add(program, Kind::kSend, owner, piece(owner), 0);
+  }
+  Add(program, Kind::kSum, -1, piece(rank), 0);
+  for (int i = 1; i < size; ++i) Add(program, Kind::kSend, (rank + i) % size, piece(rank), 1);
+  for (int i = 1; i < size; ++i) {
+    const int owner = (rank + i) % size;
+    Add(program, Kind::kPlace, owner, piece(owner), 1);
+  }
+  return program;
+}
+
+Program SumByHalving(int rank, int size, int64_t begin, int64_t end) {
+  const std::vector<Block> blocks = Blocks(size);
+  const auto mine = std::find_if(blocks.begin(), blocks.end(), [&](const Block& block) {
+    return rank < block.first + block.size;
+  });
+  const Range all{begin, end};
+  const int i = rank - mine->first;
+  Program program;
+  // Inside the block: after the step at distance d everyone has the sum of 2 d neighbours.
+  Range range = all;
+  int step = 0;
+  for (int distance = 1; distance < mine->size; distance *= 2, ++step) {
+    const int peer = mine->first + (i ^ distance);
+    const int64_t middle = range.begin + (range.end - range.begin) / 2;
+    const Range lower{range.begin, middle};
+    const Range upper{middle, range.end};
+    const bool keep_upper = (i & distance) != 0;
+    Add(program, Kind::kSend, peer, keep_upper ? lower : upper, kHalve + step);
+    range = keep_upper ? upper : lower;
+    Add(program, Kind::kAdd, peer, range, kHalve + step);
+  }
+  // The next smaller block, itself with the sums of all smaller ones, hands its sums to this one,
+  // which hands them to the next larger: (4 + (2 + 1)), as in the tree.
+  const auto exchange_with = [&](const Block& other, Kind kind, int label) {
+    for (int j = 0; j < other.size; ++j)
+      Add(program, kind, other.first + j, Overlap(range, Owned(all, other.size, j)), label);
+  };
+  const auto smaller = mine + 1;
+  if (smaller != blocks.end()) exchange_with(*smaller, Kind::kAdd, kUp);
+  if (mine != blocks.begin()) {
+    exchange_with(*(mine - 1), Kind::kSend, kUp);
+    exchange_with(*(mine - 1), Kind::kPlace, kDown);
+  }
+  if (smaller != blocks.end()) exchange_with(*smaller, Kind::kSend, kDown);
+  // Doubling: the same steps backwards.
+  for (int distance = mine->size / 2; distance >= 1; distance /= 2) {
+    --step;
+    const int peer = i ^ distance;
+    Range theirs = all;  // what both have together after this step, less what is here already
+    for (int d = 1; d < distance; d *= 2) {
+      const int64_t middle = theirs.begin + (theirs.end - theirs.begin) / 2;
+      if (i & d) {
+        theirs.begin = middle;
+      } else {
+        theirs.end = middle;
+      }
+    }
+    const Range both = theirs;
+    theirs =
+        range.begin == both.begin ? Range{range.end, both.end} : Range{both.begin, range.begin};
+    Add(program, Kind::kSend, mine->first + peer, range, kDouble + step);
+    Add(program, Kind::kPlace, mine->first + peer, theirs, kDouble + step);
+    range = both;
+  }
+  return program;
+}
+
+Program GatherAtRoot(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  if (size == 1) return program;
+  if (rank != 0) {
+    Add(program, Kind::kSend, 0, {begin, end}, 0);
+  } else {
+    Add(program, Kind::kSum, -1, {begin, end}, 0);
+  }
+  return program;
+}
+
+Program SpreadFromRoot(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  if (rank != 0) {
+    Add(program, Kind::kPlace, 0, {begin, end}, 0);
+  } else {
+    for (int r = 1; r < size; ++r) Add(program, Kind::kSend, r, {begin, end}, 0);
+  }
+  return program;
+}
+
+Program SumUpTree(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  for (int distance = 1; distance < size; distance *= 2) {
+    if (rank & distance) {
+      Add(program, Kind::kSend, rank - distance, {begin, end}, 0);
+      break;
+    }
+    if (rank + distance < size) Add(program, Kind::kAdd, rank + distance, {begin, end}, 0);
+  }
+  return program;
+}
+
+Program SpreadDownTree(int rank, int size, int branches, int64_t begin, int64_t end) {
+  Program program;
+  if (rank != 0) Add(program, Kind::kPlace, (rank - 1) / branches, {begin, end}, 0);
+  for (int child = rank * branches + 1; child <= rank * branches + branches; ++child)
+    if (child < size) Add(program, Kind::kSend, child, {begin, end}, 0);
+  return program;
+}
+
+Program SumByTree(int rank, int size, int64_t begin, int64_t end) {
+  Program program = SumUpTree(rank, size, begin, end);
+  for (Operation& operation : SpreadDownTree(rank, size, 2, begin, end)) {
+    operation.label = 1;
+    program.push_back(operation);
+  }
+  return program;
+}
+
+int64_t SentBy(const Program& program) {
+  int64_t sent = 0;
+  for (const Operation& operation : program)
+    if (operation.kind == Kind::kSend) sent += operation.end - operation.begin;
+  return sent;
+}
+
+}  // namespace carafe

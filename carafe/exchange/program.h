@@ -1,0 +1,68 @@
+// How one chunk travels, as a list of operations for one rank. Every algorithm is a function that
+// writes such lists; the engine runs them and knows no algorithm. The lists of all ranks fit each
+// other: what one sends, another expects under the same label.
+//
+// All sums come out in the fixed tree over the ranks (core/tree_sum.h): whoever adds, adds whole
+// aligned subtrees, the lower one first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace carafe {
+
+struct Operation {
+  enum class Kind {
+    kSend,   // elements [begin, end) to `peer`
+    kAdd,    // [begin, end) += what `peer` sends
+    kPlace,  // [begin, end) = what `peer` sends
+    kSum,    // [begin, end) = the tree sum of everyone's parts: ours, and one message of every peer
+  };
+  Kind kind;
+  int peer;  // -1 for kSum
+  int64_t begin, end;
+  int label;  // tells apart the messages of one chunk between the same two ranks
+};
+
+using Program = std::vector<Operation>;
+
+// Which part of a chunk each of `size` owners has: piece `i` of [begin, end) cut in `size`.
+int64_t PieceBegin(int64_t begin, int64_t end, int size, int i);
+
+// ---- Sums that end on every rank ----
+
+// Everyone sends all to everyone and adds: one message time, (P-1) n bytes. For what is tiny.
+Program SumByAll(int rank, int size, int64_t begin, int64_t end);
+// A segment per rank; parts go straight to its owner, who adds and sends the sum to all: two
+// message times and 2 n (P-1)/P bytes for any number of ranks, but 2 (P-1) messages.
+Program SumByOwners(int rank, int size, int64_t begin, int64_t end);
+// Halving and doubling inside blocks of powers of two (7 = 4 + 2 + 1), the smaller block handing
+// its sums to the larger: 2 log P message times, 2 n (P-1)/P bytes for powers of two.
+Program SumByHalving(int rank, int size, int64_t begin, int64_t end);
+
+// Up a binomial tree and down again: 2 log P message times, 2 n log P bytes at the root. For what
+// is tiny, on many ranks.
+Program SumByTree(int rank, int size, int64_t begin, int64_t end);
+
+// ---- Sums that end on rank 0, and values that go out from there ----
+
+// caffe-parallel: all to rank 0.
+Program GatherAtRoot(int rank, int size, int64_t begin, int64_t end);
+Program SpreadFromRoot(int rank, int size, int64_t begin, int64_t end);
+// CaffeGPI: up a binomial tree, down a tree of `branches`.
+Program SumUpTree(int rank, int size, int64_t begin, int64_t end);
+Program SpreadDownTree(int rank, int size, int branches, int64_t begin, int64_t end);
+
+// Elements that this program sends.
+int64_t SentBy(const Program& program);
+
+// [0, count) cut in chunks of at most `chunk` elements, a program for each.
+template <typename F>
+std::vector<Program> Cut(int64_t count, int64_t chunk, const F& program) {
+  std::vector<Program> programs;
+  for (int64_t begin = 0; begin < count; begin += chunk)
+    programs.push_back(program(begin, begin + chunk < count ? begin + chunk : count));
+  return programs;
+}
+
+}  // namespace carafe

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "carafe/comm/comm_thread.h"
+#include "carafe/comm/tags.h"
+#include "carafe/exchange/carrier.h"
+#include "carafe/exchange/votes.h"
+
+namespace carafe {
+namespace {
+
+// The part that lives on the communication thread: polled there, and asked nothing but the atomics
+// from outside.
+template <typename T>
+class AgreementPoller final : public Poller {
+ public:
+  AgreementPoller(const SchemeKind& kind, const SchemeSettings& settings, int rank, int size,
+                  const std::vector<BucketPlace<T>>& buckets)
+      : sums_(buckets.size()),
+        values_(buckets.size()),
+        agreement_(kind, settings, rank, size, buckets, {kExchangeTag, kExchangePayloadTag}),
+        ballot_(rank, size),
+        updates_(agreement_.updates()) {}
+
+  // On the communication thread.
+  void OnGradients(int bucket) { agreement_.OnGradients(bucket); }
+  void OnUpdated(int bucket) { agreement_.OnUpdated(bucket); }
+  void OnVotes(const StepVotes& mine) { ballot_.OnVotes(mine); }
+  void Close() {
+    agreement_.Close();
+    ballot_.Close();
+  }
+  bool Poll(Transport& transport) override {
+    bool moved = ballot_.Poll(transport);
+    if (ballot_.TakeComplete(&verdict_)) verdicts_.fetch_add(1, std::memory_order_release);
+    moved |= agreement_.Poll(transport);
+    for (int b : agreement_.TakeSums()) sums_[b].fetch_add(1, std::memory_order_release);
+    for (int b : agreement_.TakeValues()) values_[b].fetch_add(1, std::memory_order_release);
+    bytes_sent_.store(agreement_.bytes_sent(), std::memory_order_relaxed);
+    bytes_received_.store(agreement_.bytes_received(), std::memory_order_relaxed);
+    closed_.store(Idle(), std::memory_order_release);
+    return moved;
+  }
+  bool Idle() const override { return agreement_.Idle() && ballot_.Idle(); }
+  std::vector<int> Awaited() const override {
+    std::vector<int> ranks = agreement_.Awaited();
+    return ranks.empty() ? ballot_.Awaited() : ranks;
+  }
+
+  // From any thread.
+  bool updates() const { return updates_; }
+  int64_t sums(int bucket) const { return sums_[bucket].load(std::memory_order_acquire); }
+  int64_t values(int bucket) const { return values_[bucket].load(std::memory_order_acquire); }
+  int64_t verdicts() const { return verdicts_.load(std::memory_order_acquire); }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+  int64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  int64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
+  const StepVotes& verdict() const { return verdict_; }  // after verdicts() has grown
+
+ private:
+  std::vector<std::atomic<int64_t>> sums_, values_;  // steps, by bucket
+  std::atomic<int64_t> verdicts_{0};                 // steps
+  std::atomic<bool> closed_{false};
+  std::atomic<int64_t> bytes_sent_{0}, bytes_received_{0};
+  StepVotes verdict_;
+  Agreement<T> agreement_;
+  Ballot ballot_;
+  const bool updates_;
+};
+
+template <typename T>
+class RankCarrier final : public Carrier {
+ public:
+  RankCarrier(const SchemeKind& kind, const SchemeSettings& settings, CommThread& thread,
+              const std::vector<BucketPlace<T>>& buckets, std::vector<std::string> names)
+      : thread_(thread),
+        names_(std::move(names)),
+        poller_(kind, settings, thread.rank(), thread.size(), buckets) {
+    thread_.Attach(&poller_);
+  }
+  ~RankCarrier() override { thread_.Detach(&poller_); }
+
+  bool updates() const override { return poller_.updates(); }
+  void Start(int bucket) override {
+    thread_.Post([this, bucket] { poller_.OnGradients(bucket); });
+  }
+  bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
+  void AwaitSum(int bucket, int64_t step) override {
+    if (SumIsHere(bucket, step)) return;
+    Await(fmt::format("the sum of the gradients of {} in step {}", names_[bucket], step),
+          [&] { return poller_.sums(bucket) >= step; });
+  }
+  void Updated(int bucket) override {
+    thread_.Post([this, bucket] { poller_.OnUpdated(bucket); });
+  }
+  void AwaitValues(int bucket, int64_t step) override {
+    if (poller_.values(bucket) >= step) return;
+    Await(fmt::format("the values of {} after step {}", names_[bucket], step),
+          [&] { return poller_.values(bucket) >= step; });
+  }
+  void Vote(const StepVotes& mine) override {
+    thread_.Post([this, mine] { poller_.OnVotes(mine); });
+  }
+  StepVotes AwaitVerdict(int64_t step) override {
+    Await(fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; });
+    return poller_.verdict();
+  }
+  void Close(int64_t steps) override {
+    for (size_t b = 0; b < names_.size(); ++b)
+      Await(fmt::format("the end of step {}", steps),
+            [&] { return poller_.values(static_cast<int>(b)) >= steps; });
+    thread_.Post([this] { poller_.Close(); });
+    Await("the end of the exchange", [&] { return poller_.closed(); });
+  }
+  int64_t bytes_sent() const override { return poller_.bytes_sent(); }
+  int64_t bytes_received() const override { return poller_.bytes_received(); }
+
+ private:
+  void Await(const std::string& what, const std::function<bool()>& done) {
+    thread_.Await(what, done, &poller_);
+  }
+
+  CommThread& thread_;
+  const std::vector<std::string> names_;
+  AgreementPoller<T> poller_;
+};
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<Carrier> MakeRankCarrier(const SchemeKind& kind, const SchemeSettings& settings,
+                                         CommThread& thread, std::vector<BucketPlace<T>> buckets,
+                                         std::vector<std::string> names) {
+  return std::make_unique<RankCarrier<T>>(kind, settings, thread, buckets, std::move(names));
+}
+
+template std::unique_ptr<Carrier> MakeRankCarrier(const SchemeKind&, const SchemeSettings&,
+                                                  CommThread&, std::vector<BucketPlace<float>>,
+                                                  std::vector<std::string>);
+template std::unique_ptr<Carrier> MakeRankCarrier(const SchemeKind&, const SchemeSettings&,
+                                                  CommThread&, std::vector<BucketPlace<double>>,
+                                                  std::vector<std::string>);
+
+}  // namespace carafe

@@ -1,0 +1,89 @@
+#include "carafe/exchange/scheme.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "carafe/base/error.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+std::vector<Journey<T>> JourneysOf(const SchemeKind& kind, const SchemeSettings& settings, int rank,
+                                   int size, const std::vector<BucketPlace<T>>& buckets) {
+  std::vector<Journey<T>> journeys;
+  const auto bytes = [](int64_t count) { return count * static_cast<int64_t>(sizeof(T)); };
+  for (const BucketPlace<T>& b : buckets)
+    journeys.push_back({.data = b.gradient,
+                        .count = b.count,
+                        .priority = b.priority,
+                        .chunks = kind.sum(settings, rank, size, b.count, bytes(b.count)),
+                        .others = b.other_gradients});
+  if (!kind.root_updates) return journeys;
+  for (const BucketPlace<T>& b : buckets)
+    journeys.push_back({.data = b.value,
+                        .count = b.count,
+                        .priority = b.priority,
+                        .chunks = kind.spread(settings, rank, size, b.count, bytes(b.count))});
+  return journeys;
+}
+
+}  // namespace
+
+const SchemeKind& FindScheme(const std::string& name) {
+  const SchemeRegistry& registry = SchemeRegistry::Instance();
+  if (const SchemeKind* kind = registry.Find(name)) return *kind;
+  throw ConfigError(
+      fmt::format("there is no exchange \"{}\"", name),
+      fmt::format("take one of those that are built: {}", fmt::join(registry.Names(), ", ")));
+}
+
+template <typename T>
+Agreement<T>::Agreement(const SchemeKind& kind, const SchemeSettings& settings, int rank, int size,
+                        const std::vector<BucketPlace<T>>& buckets, const ChannelTags& tags)
+    : root_updates_(kind.root_updates),
+      rank_(rank),
+      buckets_(buckets),
+      halves_(buckets.size()),
+      engine_(rank, size, JourneysOf(kind, settings, rank, size, buckets), tags) {}
+
+template <typename T>
+void Agreement<T>::OnGradients(int bucket) {
+  engine_.OnReady(bucket);
+  if (!updates()) engine_.OnReady(static_cast<int>(buckets_.size()) + bucket);
+}
+
+template <typename T>
+void Agreement<T>::OnUpdated(int bucket) {
+  if (root_updates_) {
+    engine_.OnReady(static_cast<int>(buckets_.size()) + bucket);
+  } else {
+    values_.push_back(bucket);
+  }
+}
+
+template <typename T>
+bool Agreement<T>::Poll(Transport& transport) {
+  const bool moved = engine_.Poll(transport);
+  const int count = static_cast<int>(buckets_.size());
+  for (int journey : engine_.TakeComplete()) {
+    const int bucket = journey % count;
+    if (updates()) {
+      (journey < count ? sums_ : values_).push_back(bucket);
+      continue;
+    }
+    const BucketPlace<T>& place = buckets_[static_cast<size_t>(bucket)];
+    if (journey < count && place.gradient)
+      std::fill(place.gradient, place.gradient + place.count, T(0));
+    if (++halves_[static_cast<size_t>(bucket)] < 2) continue;
+    halves_[static_cast<size_t>(bucket)] = 0;
+    values_.push_back(bucket);
+  }
+  return moved;
+}
+
+template class Agreement<float>;
+template class Agreement<double>;
+
+}  // namespace carafe

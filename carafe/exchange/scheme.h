@@ -1,0 +1,80 @@
+// One way to come to agree on the parameters: which programs move gradients and values, and who
+// updates. A scheme is a row of a table; Agreement runs it on one rank, without thread or clock, so
+// that the same code serves training and simulation.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "carafe/base/registry.h"
+#include "carafe/exchange/engine.h"
+
+namespace carafe {
+
+// What a scheme may know when it writes programs.
+struct SchemeSettings {
+  size_t message_bytes = size_t{256} << 10;  // of one message, about
+  int branches = 2;                          // of the tree that hands values out
+  std::string algorithm = "auto";            // of the sum on all ranks: auto, owners, halving
+};
+
+struct SchemeKind {
+  std::string name;
+  std::string summary;
+  bool root_updates = false;  // rank 0 alone updates, and hands the values out
+  // The programs for `bytes` bytes in `count` elements.
+  using Writer = std::function<std::vector<Program>(const SchemeSettings&, int rank, int size,
+                                                    int64_t count, int64_t bytes)>;
+  Writer sum;
+  Writer spread;  // of root_updates
+};
+
+using SchemeRegistry = Registry<SchemeKind>;
+// Throws ConfigError that lists the names.
+const SchemeKind& FindScheme(const std::string& name);
+
+// A bucket's memory; null pointers are for simulations.
+template <typename T>
+struct BucketPlace {
+  T* gradient = nullptr;
+  T* value = nullptr;
+  int64_t count = 0;
+  int priority = 0;
+  std::vector<T*> other_gradients = {};  // of this rank's workers 1, 2, ..
+};
+
+// One rank's share in all sums of a step. Single-threaded.
+template <typename T>
+class Agreement {
+ public:
+  Agreement(const SchemeKind& kind, const SchemeSettings& settings, int rank, int size,
+            const std::vector<BucketPlace<T>>& buckets, const ChannelTags& tags);
+
+  // This rank's gradients of the bucket are there, and its values are not read any more.
+  void OnGradients(int bucket);
+  // Where updates(): the bucket has been updated.
+  void OnUpdated(int bucket);
+  void Close() { engine_.Close(); }
+  bool Poll(Transport& transport);
+  // Since the last call: buckets whose sum is here and asks for an update, and buckets whose new
+  // values are here. Where not updates(), the gradients have become 0 by then, as an update leaves
+  // them.
+  std::vector<int> TakeSums() { return std::exchange(sums_, {}); }
+  std::vector<int> TakeValues() { return std::exchange(values_, {}); }
+  bool updates() const { return !root_updates_ || rank_ == 0; }  // this rank does
+  bool Idle() const { return engine_.Idle(); }
+  std::vector<int> Awaited() const { return engine_.Awaited(); }
+  int64_t bytes_sent() const { return engine_.bytes_sent(); }
+  int64_t bytes_received() const { return engine_.bytes_received(); }
+
+ private:
+  const bool root_updates_;
+  const int rank_;
+  const std::vector<BucketPlace<T>> buckets_;
+  std::vector<int> halves_;  // by bucket, where not updates(): of sent and received, what is done
+  std::vector<int> sums_, values_;
+  Engine<T> engine_;  // journeys: the sums of all buckets, then their values
+};
+
+}  // namespace carafe

@@ -1,0 +1,26 @@
+// The exchange "server", after caffe-parallel: rank 0 takes all gradients, updates, and returns the
+// values. (P-1) n bytes each way through one place: for comparison, and for very small nets.
+#include "carafe/exchange/register_scheme.h"
+
+namespace carafe {
+namespace {
+
+const RegisterScheme kRegistered{
+    {.name = "server",
+     .summary = "Rank 0 takes all gradients, updates and returns the values.",
+     .root_updates = true,
+     .sum =
+         [](const SchemeSettings& settings, int rank, int size, int64_t count, int64_t bytes) {
+           return CutByMessage(settings, count, bytes, [=](int64_t begin, int64_t end) {
+             return GatherAtRoot(rank, size, begin, end);
+           });
+         },
+     .spread =
+         [](const SchemeSettings& settings, int rank, int size, int64_t count, int64_t bytes) {
+           return CutByMessage(settings, count, bytes, [=](int64_t begin, int64_t end) {
+             return SpreadFromRoot(rank, size, begin, end);
+           });
+         }}};
+
+}  // namespace
+}  // namespace carafe

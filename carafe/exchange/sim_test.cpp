@@ -1,0 +1,321 @@
+// The schemes under virtual time: a thousand ranks, their bytes, random delays, and faults.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/sim_transport.h"
+#include "carafe/exchange/scheme.h"
+#include "tests/support/tree_by_hand.h"
+
+namespace carafe {
+namespace {
+
+// Workers that compute nothing but take their time: in every step the backward pass announces the
+// buckets one after the other, and the next forward pass waits for each in turn.
+class Cluster {
+ public:
+  struct Setup {
+    std::string scheme = "allreduce";
+    SchemeSettings settings = {};
+    int ranks = 4;
+    std::vector<int64_t> counts = {};  // in the order of the backward pass
+    int steps = 1;
+    bool payload = true;
+    double backward = 0, forward = 0;  // seconds per bucket
+  };
+
+  Cluster(const Setup& setup, SimNetwork& network)
+      : setup_(setup), network_(network), workers_(static_cast<size_t>(setup.ranks)) {
+    const int buckets = static_cast<int>(setup.counts.size());
+    for (int r = 0; r < setup.ranks; ++r) {
+      Worker& worker = workers_[static_cast<size_t>(r)];
+      std::vector<BucketPlace<float>> places;
+      for (int b = 0; b < buckets; ++b) {
+        const int64_t count = setup.counts[static_cast<size_t>(b)];
+        BucketPlace<float> place{.count = count, .priority = buckets - b};
+        if (setup.payload) {
+          worker.gradients.emplace_back(count);
+          worker.values.emplace_back(count);
+          place.gradient = worker.gradients.back().data();
+          place.value = worker.values.back().data();
+        }
+        places.push_back(place);
+      }
+      worker.ready.resize(static_cast<size_t>(buckets), 0);
+      worker.agreement = std::make_unique<Agreement<float>>(
+          FindScheme(setup.scheme), setup.settings, r, setup.ranks, places, ChannelTags{100, 1000});
+    }
+    for (int r = 0; r < setup.ranks; ++r) Backward(r, 0);
+  }
+
+  void Run() {
+    network_.Run([this](int r) { Wake(r); });
+  }
+
+  // All ranks have made all steps.
+  bool complete() const {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [&](const Worker& worker) { return worker.step == setup_.steps; });
+  }
+  const Agreement<float>& agreement(int r) const {
+    return *workers_[static_cast<size_t>(r)].agreement;
+  }
+  const std::vector<float>& value(int r, int b) const {
+    return workers_[static_cast<size_t>(r)].values[static_cast<size_t>(b)];
+  }
+  std::optional<std::string> error(int r) const { return workers_[static_cast<size_t>(r)].error; }
+  int failures() const {
+    return static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
+                                          [](const Worker& w) { return w.error.has_value(); }));
+  }
+  double first_forward_done = -1;  // of rank 0, step 1, the layer that is needed first
+  double last_value_there = -1;    // of rank 0, step 1
+
+ private:
+  struct Worker {
+    std::unique_ptr<Agreement<float>> agreement;
+    std::vector<std::vector<float>> gradients, values;
+    std::vector<int> ready;  // steps whose values are there, by bucket
+    int step = 0;
+    int waits_for = -1;  // in the forward pass: a bucket
+    std::optional<std::string> error;
+  };
+
+  int buckets() const { return static_cast<int>(setup_.counts.size()); }
+
+  static float Gradient(int rank, int step, int bucket, int64_t i) {
+    return OrderSensitive<float>(rank, step * 5 + bucket * 17 + i);
+  }
+
+  void Backward(int r, int bucket) {
+    if (bucket == buckets()) {
+      Forward(r, bucket - 1);
+      return;
+    }
+    network_.At(network_.now() + setup_.backward, r, [this, r, bucket] {
+      Worker& worker = workers_[static_cast<size_t>(r)];
+      if (setup_.payload)
+        for (int64_t i = 0; i < setup_.counts[static_cast<size_t>(bucket)]; ++i)
+          worker.gradients[static_cast<size_t>(bucket)][static_cast<size_t>(i)] =
+              Gradient(r, worker.step, bucket, i);
+      worker.agreement->OnGradients(bucket);
+      Backward(r, bucket + 1);
+    });
+  }
+
+  void Forward(int r, int bucket) {
+    Worker& worker = workers_[static_cast<size_t>(r)];
+    if (bucket < 0) {
+      if (++worker.step < setup_.steps) Backward(r, 0);
+      return;
+    }
+    worker.waits_for = bucket;
+    if (worker.ready[static_cast<size_t>(bucket)] > worker.step) Pass(r);
+  }
+
+  // What the forward pass waited for is there.
+  void Pass(int r) {
+    Worker& worker = workers_[static_cast<size_t>(r)];
+    const int bucket = std::exchange(worker.waits_for, -1);
+    network_.At(network_.now() + setup_.forward, r, [this, r, bucket] {
+      if (r == 0 && first_forward_done < 0) first_forward_done = network_.now();
+      Forward(r, bucket - 1);
+    });
+  }
+
+  void Wake(int r) {
+    Worker& worker = workers_[static_cast<size_t>(r)];
+    if (worker.error) return;
+    try {
+      while (worker.agreement->Poll(network_.transport(r)) || Serve(r)) {
+      }
+    } catch (const Error& error) {
+      worker.error = error.what();
+    }
+  }
+
+  bool Serve(int r) {
+    Worker& worker = workers_[static_cast<size_t>(r)];
+    bool moved = false;
+    for (int b : worker.agreement->TakeSums()) {
+      moved = true;
+      if (setup_.payload) Update(worker, b);
+      worker.agreement->OnUpdated(b);
+    }
+    for (int b : worker.agreement->TakeValues()) {
+      moved = true;
+      if (r == 0 && worker.step == 0) last_value_there = network_.now();
+      ++worker.ready[static_cast<size_t>(b)];
+      if (worker.waits_for == b) Pass(r);
+    }
+    return moved;
+  }
+
+  void Update(Worker& worker, int b) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < setup_.counts[static_cast<size_t>(b)]; ++i) {
+      const float sum = worker.gradients[static_cast<size_t>(b)][static_cast<size_t>(i)];
+      wrong += sum != TreeByHand<float>(0, setup_.ranks, [&](int part) {
+                 return Gradient(part, worker.step, b, i);
+               });
+      worker.values[static_cast<size_t>(b)][static_cast<size_t>(i)] -= sum;
+    }
+    EXPECT_EQ(wrong, 0) << "bucket " << b << " of step " << worker.step;
+  }
+
+  const Setup setup_;
+  SimNetwork& network_;
+  std::vector<Worker> workers_;
+};
+
+const char* const kSchemes[] = {"allreduce", "server", "tree"};
+
+void ExpectEqualValues(const Cluster& cluster, int ranks, int buckets) {
+  for (int r = 1; r < ranks; ++r)
+    for (int b = 0; b < buckets; ++b) ASSERT_EQ(cluster.value(r, b), cluster.value(0, b));
+}
+
+TEST(Sim, EverySchemeGivesTheSameValuesOnEveryRank) {
+  std::vector<float> expected;
+  for (const char* scheme : kSchemes)
+    for (int ranks : {5}) {
+      SimNetwork network(ranks);
+      Cluster cluster({.scheme = scheme, .ranks = ranks, .counts = {300, 7, 5000}, .steps = 4},
+                      network);
+      cluster.Run();
+      ASSERT_TRUE(cluster.complete()) << scheme;
+      ExpectEqualValues(cluster, ranks, 3);
+      if (expected.empty()) expected = cluster.value(0, 2);
+      EXPECT_EQ(cluster.value(0, 2), expected) << scheme;
+    }
+}
+
+// 10,000 schedules in all: every message is delayed at random, up to many times the time of a step.
+TEST(Sim, RandomDelaysChangeNothingAndNeverDeadlock) {
+  for (const char* scheme : kSchemes) {
+    std::vector<float> expected;
+    for (uint64_t seed = 0; seed < 3334; ++seed) {
+      const int ranks = 2 + static_cast<int>(seed % 5);
+      SimNetwork network(ranks, {.jitter = seed % 2 ? 1e-3 : 1e-5, .seed = seed});
+      Cluster cluster(
+          {.scheme = scheme,
+           .settings = {.message_bytes = 64, .algorithm = seed % 3 ? "auto" : "halving"},
+           .ranks = ranks,
+           .counts = {3, 20, 1},
+           .steps = 2,
+           .backward = 1e-5,
+           .forward = 1e-5},
+          network);
+      cluster.Run();
+      ASSERT_TRUE(cluster.complete()) << scheme << ", seed " << seed;
+      ExpectEqualValues(cluster, ranks, 3);
+      if (ranks != 4) continue;
+      if (expected.empty()) expected = cluster.value(0, 1);
+      ASSERT_EQ(cluster.value(0, 1), expected) << scheme << ", seed " << seed;
+    }
+  }
+}
+
+// Bytes that every rank sends for n bytes, after the formulas of the algorithms.
+TEST(Sim, AThousandRanksMoveTheBytesOfTheFormulas) {
+  constexpr int kRanks = 1000, kSteps = 1;
+  const std::vector<int64_t> counts = {1000, 20480};
+  const int64_t n = (1000 + 20480) * int64_t{sizeof(float)};
+  const auto run = [&](const std::string& scheme, int ranks) {
+    SimNetwork network(ranks);
+    auto cluster = std::make_unique<Cluster>(
+        Cluster::Setup{
+            .scheme = scheme, .ranks = ranks, .counts = counts, .steps = kSteps, .payload = false},
+        network);
+    cluster->Run();
+    EXPECT_TRUE(cluster->complete()) << scheme;
+    std::vector<int64_t> sent;
+    for (int r = 0; r < ranks; ++r) sent.push_back(cluster->agreement(r).bytes_sent());
+    return sent;
+  };
+  // Halving and doubling at a power of two: 2 n (P-1)/P on every rank, up to the last odd element.
+  for (int64_t sent : run("allreduce", 1024))
+    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(kSteps * 2 * n * 1023 / 1024),
+                static_cast<double>(kSteps * 2 * 10 * 2 * sizeof(float)));
+  // Otherwise the blocks 512 + 256 + 128 + 64 + 32 + 8 add one hand-over each way.
+  int64_t all = 0;
+  for (int64_t sent : run("allreduce", kRanks)) {
+    all += sent;
+    EXPECT_LE(sent, kSteps * 4 * n);
+  }
+  EXPECT_LE(all, kSteps * kRanks * 2 * n);
+  // The star: (P-1) n come to rank 0 and go from it; everyone else sends n.
+  const std::vector<int64_t> star = run("server", kRanks);
+  EXPECT_EQ(star[0], kSteps * (kRanks - 1) * n);
+  for (int r = 1; r < kRanks; ++r) EXPECT_EQ(star[static_cast<size_t>(r)], kSteps * n);
+  // The tree: everyone sends n up but the root, and n to each of its two children.
+  const std::vector<int64_t> tree = run("tree", kRanks);
+  for (int r = 0; r < kRanks; ++r) {
+    const int children = (2 * r + 1 < kRanks) + (2 * r + 2 < kRanks);
+    EXPECT_EQ(tree[static_cast<size_t>(r)], kSteps * ((r > 0) + children) * n);
+  }
+}
+
+TEST(Sim, WhatForwardNeedsFirstOvertakes) {
+  // The first bucket of the backward pass is long, the last short and urgent: its values are there,
+  // and the forward pass goes on, before the long one has arrived.
+  SimNetwork network(4, {.latency = 1e-5, .bandwidth = 1e8});
+  Cluster cluster({.ranks = 4, .counts = {4 << 20, 1000}, .payload = false, .backward = 1e-3},
+                  network);
+  cluster.Run();
+  ASSERT_TRUE(cluster.complete());
+  EXPECT_LT(cluster.first_forward_done, cluster.last_value_there / 2);
+}
+
+TEST(Sim, ALostMessageHoldsTheStepAndItsSenderIsNamed) {
+  for (const char* scheme : kSchemes) {
+    SimNetwork network(4, {}, {{SimFault::Kind::kDrop, 1, 0, 3}});
+    Cluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
+    cluster.Run();
+    EXPECT_FALSE(cluster.complete()) << scheme;
+    EXPECT_THAT(cluster.agreement(0).Awaited(), ::testing::Contains(1)) << scheme;
+  }
+}
+
+TEST(Sim, ARankThatDiesIsNoticedByThoseThatWaitForIt) {
+  for (const char* scheme : kSchemes)
+    for (int64_t message = 0; message < 12; ++message) {
+      SimNetwork network(4, {}, {{SimFault::Kind::kKill, 1, 0, message}});
+      Cluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
+      cluster.Run();
+      ASSERT_TRUE(network.dead(1));
+      EXPECT_FALSE(cluster.complete());
+      ASSERT_TRUE(cluster.error(0).has_value()) << scheme << ", message " << message;
+      EXPECT_THAT(*cluster.error(0), ::testing::HasSubstr("rank 1 is lost"));
+    }
+}
+
+TEST(Sim, ARepeatedMessageIsRefusedOrHarmlessNeverAdded) {
+  for (const char* scheme : kSchemes)
+    for (int64_t message = 0; message < 12; ++message) {
+      SimNetwork network(3, {}, {{SimFault::Kind::kDuplicate, 1, 0, message}});
+      Cluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
+      cluster.Run();  // sums are checked on the way
+      if (cluster.complete()) ExpectEqualValues(cluster, 3, 2);
+    }
+}
+
+TEST(Sim, ADelayedMessageDelaysAndNoMore) {
+  for (const char* scheme : kSchemes) {
+    SimNetwork network(3, {}, {{SimFault::Kind::kDelay, 1, 0, 2, 5.0}});
+    Cluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
+    cluster.Run();
+    EXPECT_TRUE(cluster.complete());
+    EXPECT_GT(network.now(), 5.0);
+    ExpectEqualValues(cluster, 3, 2);
+  }
+}
+
+}  // namespace
+}  // namespace carafe

@@ -1,0 +1,256 @@
+#include "carafe/exchange/synchronous.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "carafe/base/timer.h"
+#include "carafe/exchange/carrier.h"
+#include "carafe/exchange/plan.h"
+#include "carafe/exchange/step_guard.h"
+
+namespace carafe {
+namespace {
+
+template <typename T>
+std::vector<BucketPlace<T>> Places(const Plan& plan, std::span<const ParamInfo<T>> params) {
+  std::vector<BucketPlace<T>> places;
+  for (const Bucket& bucket : plan.buckets) {
+    const ParamInfo<T>& first = params[static_cast<size_t>(bucket.params.front())];
+    places.push_back({.gradient = first.gradient,
+                      .value = first.value,
+                      .count = bucket.count,
+                      .priority = *std::min_element(bucket.params.begin(), bucket.params.end()),
+                      .other_gradients = first.other_gradients});
+  }
+  return places;
+}
+
+template <typename T>
+std::vector<std::string> Names(const Plan& plan, std::span<const ParamInfo<T>> params) {
+  std::vector<std::string> names;
+  for (const Bucket& bucket : plan.buckets) {
+    std::string name = params[static_cast<size_t>(bucket.params.front())].name;
+    if (bucket.params.size() > 1)
+      name += " .. " + params[static_cast<size_t>(bucket.params.back())].name;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+template <typename T>
+class Synchronous final : public Exchange<T> {
+ public:
+  Synchronous(const SchemeKind& kind, const ExchangeSetup<T>& setup)
+      : plan_(MakePlan<T>(setup.params, setup.bucket_bytes)),
+        update_(setup.update),
+        received_(setup.received),
+        update_needs_all_(setup.update_needs_all),
+        overlap_(setup.overlap),
+        several_ranks_(setup.group.size() > 1),
+        serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
+        guard_(plan_, setup.workers) {
+    for (size_t b = plan_.buckets.size(); b-- > 0;) urgent_first_.push_back(static_cast<int>(b));
+    std::vector<BucketPlace<T>> places = Places<T>(plan_, setup.params);
+    if (!several_ranks_) {
+      carrier_ = MakeLocalCarrier<T>(std::move(places));
+      return;
+    }
+    ComparePlans(setup.group, plan_);
+    carrier_ = MakeRankCarrier<T>(kind, setup.scheme, *setup.group.thread(), std::move(places),
+                                  Names<T>(plan_, setup.params));
+  }
+
+  // Unless the step was broken off: the messages still write to the gradients and values.
+  ~Synchronous() override {
+    try {
+      if (std::uncaught_exceptions() > 0 || !guard_.between_steps()) return;
+      Cancel();
+      carrier_->Close(guard_.steps());
+    } catch (const std::exception&) {
+      // The group has failed, and whoever waits next is told so.
+    }
+  }
+
+  void AwaitValue(int worker, int param, Stream& stream) override {
+    {
+      std::lock_guard lock(mutex_);
+      guard_.CheckReadable(worker, param);
+    }
+    const Timer timer;
+    updating_ = 0;
+    if (serves_others_) UpdateWhatIsHere(stream);
+    Bring(plan_.bucket_of[static_cast<size_t>(param)], stream, true);
+    if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
+  }
+
+  void GradientReady(int worker, int param, Stream& stream) override {
+    if (!stream.on_cpu() && several_ranks_)
+      throw ConfigError("gradients are exchanged in the memory of the CPU only",
+                        "train on the CPU, or on one GPU");
+    bool complete = false;
+    {
+      std::lock_guard lock(mutex_);
+      complete = guard_.Announce(worker, param);
+    }
+    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)]);
+  }
+
+  void FinishStep(const StepVotes& mine) override {
+    {
+      std::lock_guard lock(mutex_);
+      guard_.Finish();
+    }
+    if (!overlap_)
+      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b));
+    carrier_->Vote(mine);
+  }
+
+  StepVotes AwaitVerdict() override {
+    int64_t step = 0;
+    {
+      std::lock_guard lock(mutex_);
+      guard_.Judge();
+      step = guard_.steps();
+    }
+    const Timer timer;
+    const StepVotes verdict = carrier_->AwaitVerdict(step);
+    wait_seconds_ += timer.Seconds();
+    return verdict;
+  }
+
+  void Cancel() override {
+    Stream stream;  // for nothing: there are no updates
+    Finish(stream, false);
+  }
+
+  void Drain(int worker, Stream& stream) override {
+    const Timer timer;
+    updating_ = 0;
+    Finish(stream, true);
+    if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
+  }
+
+  ExchangeStats stats() const override {
+    return {.wait_seconds = wait_seconds_,
+            .bytes_sent = carrier_->bytes_sent(),
+            .bytes_received = carrier_->bytes_received(),
+            .steps = guard_.steps()};
+  }
+
+ private:
+  using Update = StepGuard::Update;
+
+  void Finish(Stream& stream, bool with_update) {
+    for (int bucket : urgent_first_) Bring(bucket, stream, with_update);
+  }
+
+  // Updates every bucket whose sum has come, the most urgent first: rank 0's values are awaited by
+  // others, not only by who asks here.
+  void UpdateWhatIsHere(Stream& stream) {
+    const int64_t step = guard_.steps();
+    const auto is_here = [&](int bucket) { return carrier_->SumIsHere(bucket, step); };
+    if (update_needs_all_ && !std::all_of(urgent_first_.begin(), urgent_first_.end(), is_here))
+      return;
+    for (int bucket : urgent_first_) {
+      {
+        std::lock_guard lock(mutex_);
+        if (guard_.update(bucket) != Update::kPending) continue;
+      }
+      if (is_here(bucket)) Bring(bucket, stream, true);
+    }
+  }
+
+  // After this the bucket has its new values. One worker brings it, the others wait for that one.
+  void Bring(int bucket, Stream& stream, bool with_update) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return failed_ || guard_.update(bucket) != Update::kRunning; });
+      if (failed_) std::rethrow_exception(failed_);
+      if (guard_.update(bucket) == Update::kNone) return;
+      guard_.Claim(bucket);
+    }
+    std::exception_ptr error;
+    try {
+      BringClaimed(bucket, stream, with_update);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    std::lock_guard lock(mutex_);
+    if (error) failed_ = error;
+    guard_.Updated(bucket);
+    changed_.notify_all();
+    if (error) std::rethrow_exception(error);
+  }
+
+  void BringClaimed(int bucket, Stream& stream, bool with_update) {
+    const std::vector<int>& params = plan_.buckets[static_cast<size_t>(bucket)].params;
+    const int64_t step = guard_.steps();
+    if (!carrier_->updates()) {
+      carrier_->AwaitValues(bucket, step);
+      if (received_ && with_update)
+        for (int param : params) received_(param, stream);
+      return;
+    }
+    if (update_needs_all_ && several_ranks_) {
+      for (size_t b = 0; b < plan_.buckets.size(); ++b)
+        carrier_->AwaitSum(static_cast<int>(b), step);
+    } else if (update_needs_all_) {
+      SumAllOnce(step);
+    } else {
+      carrier_->AwaitSum(bucket, step);
+    }
+    const Timer timer;
+    if (with_update)
+      for (int param : params) update_(param, stream);
+    updating_ += timer.Seconds();
+    carrier_->Updated(bucket);
+  }
+
+  // On one rank sums are made when they are asked for, and each once only.
+  void SumAllOnce(int64_t step) {
+    std::lock_guard lock(sum_mutex_);
+    if (summed_ == step) return;
+    for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->AwaitSum(static_cast<int>(b), step);
+    summed_ = step;
+  }
+
+  const Plan plan_;
+  const std::function<void(int, Stream&)> update_;
+  const std::function<void(int, Stream&)> received_;
+  const bool update_needs_all_;
+  const bool overlap_;
+  const bool several_ranks_;
+  const bool serves_others_;
+  std::vector<int> urgent_first_;  // buckets: the backward pass ends with what Forward needs first
+  std::mutex mutex_;               // guards what follows
+  std::condition_variable changed_;
+  StepGuard guard_;
+  std::exception_ptr failed_;
+  std::mutex sum_mutex_;                 // guards summed_
+  int64_t summed_ = 0;                   // step
+  double wait_seconds_ = 0;              // of worker 0's thread
+  static thread_local double updating_;  // seconds that the call under way spent in updates
+  std::unique_ptr<Carrier> carrier_;
+};
+
+template <typename T>
+thread_local double Synchronous<T>::updating_ = 0;
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<Exchange<T>> MakeSynchronous(const SchemeKind& kind,
+                                             const ExchangeSetup<T>& setup) {
+  return std::make_unique<Synchronous<T>>(kind, setup);
+}
+
+template std::unique_ptr<Exchange<float>> MakeSynchronous(const SchemeKind&,
+                                                          const ExchangeSetup<float>&);
+template std::unique_ptr<Exchange<double>> MakeSynchronous(const SchemeKind&,
+                                                           const ExchangeSetup<double>&);
+
+}  // namespace carafe
