@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "carafe/kernels/convolution_algorithms.h"
 #include "carafe/layers/layer.h"
 #include "carafe/net/net_spec.h"
 
@@ -57,6 +58,9 @@ class Net {
   void BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events = nullptr);
   void Reshape(RunContext& run);  // all shapes anew, after an input blob was reshaped
   void ClearParamDiffs(Stream& stream);
+  // How layers are to work from the next pass on; by default as the environment says
+  // (CARAFE_ALGORITHM), or by rule. Throws ConfigError for an algorithm that is not known.
+  void SetPlan(const AlgorithmChoices& choices, bool fuse = true);
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
 
@@ -101,6 +105,7 @@ class Net {
   void LayOutParams();
   void FinishStructure();
   void SeedLoss(RunContext& run, int layer);
+  void AbsorbRelu(int layer, bool absorb);
 
   std::string name_;
   NetState state_;
@@ -124,6 +129,7 @@ class Net {
   std::map<std::string, int> param_by_name_;
   std::vector<std::vector<ParamDef>> param_defs_;
   std::vector<std::vector<int>> params_final_after_;  // per layer
+  std::vector<int> relu_of_, producer_of_relu_;       // per layer: the other of a fused pair, or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
   int64_t arena_count_ = 0;
 };
