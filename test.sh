@@ -167,6 +167,14 @@ stage_golden() { need_release && run_golden release; }
 stage_cli() { need_release && run_scripts cli tests/cli/* tests/opencv/run.sh; }
 stage_ranks() { need_release && run_scripts ranks tests/ranks/run.sh; }
 
+stage_cluster() {
+  need_release || return
+  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null; then
+    run_test 'cluster selftest' cluster-selftest '' tests/cluster/cluster.sh selftest
+  fi
+  run_scripts cluster tests/cluster/run.py
+}
+
 stage_python() {
   if ! make_venv "$logs/venv.log" python/requirements.txt tests/python/requirements.txt; then
     echo "  not run: build/venv could not be made (PyPI out of reach?); see $logs/venv.log"
@@ -178,14 +186,6 @@ stage_python() {
   fi
   run_test python python '' env PYTHONPATH=python:build/python OMP_NUM_THREADS=1 \
     build/venv/bin/python tests/python/run.py
-}
-
-stage_cluster() {
-  need_release || return
-  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null; then
-    run_test 'cluster selftest' cluster-selftest '' tests/cluster/cluster.sh selftest
-  fi
-  run_scripts cluster tests/cluster/run.py
 }
 
 stage_asan() {

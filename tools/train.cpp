@@ -57,7 +57,8 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--batch_norm", flags.batch_norm,
                  "local (each worker its own batch) or sync (one batch of all); default: the "
                  "solver's, local");
-  app.add_option("--bucket_mb", o.bucket_mb, "gradients that travel together, in MB")
+  app.add_option("--bucket_mb", o.bucket_mb,
+                 "gradients that travel together, in MB; 0: by measurement")
       ->capture_default_str();
   app.add_option(
       "--overlap", flags.overlap,

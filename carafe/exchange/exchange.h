@@ -77,6 +77,8 @@ class Exchange {
   // All pending sums are in, and all updates done.
   virtual void Drain(int worker, Stream& stream) = 0;
   virtual ExchangeStats stats() const = 0;
+  // By parameter: seconds from the first gradient of worker 0 in the last step until this one.
+  virtual std::vector<double> ready_times() const = 0;
 };
 
 template <typename T>
@@ -91,9 +93,23 @@ struct ExchangeSetup {
   int workers = 1;                        // of this rank, and of every other
   bool update_needs_all = false;          // clip_gradients: no update before every sum is in
   size_t bucket_bytes = size_t{4} << 20;  // gradients that travel together
+  std::vector<int> bucket_sizes = {};     // instead: parameters per bucket, in the arena's order
   bool overlap = true;                    // off: nothing moves before FinishStep
   SchemeSettings scheme = {};
 };
+
+// What a sum over all ranks costs: latency + per_byte * bytes, in seconds.
+struct SumCost {
+  double latency = 0;
+  double per_byte = 0;
+};
+// A collective call that takes some milliseconds: rank 0's measurement of what a sum costs by this
+// exchange, for every rank.
+SumCost MeasureSumCost(Group& group, const std::string& exchange, const SchemeSettings& scheme);
+// Parameters per bucket for which the sums of a step end earliest; rank 0's answer for every rank.
+template <typename T>
+std::vector<int> PlanBuckets(Group& group, std::span<const ParamInfo<T>> params,
+                             const std::vector<double>& ready_times, const SumCost& cost);
 
 // A collective call: the ranks compare their plans. With one rank every strategy is the same plain
 // one: no thread, update(p) at AwaitValue. Throws ConfigError for an unknown name (listing those

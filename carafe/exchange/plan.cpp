@@ -27,19 +27,54 @@ std::string FirstDifference(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::vector<int> MergeForEarliestEnd(std::span<const double> ready, std::span<const int64_t> bytes,
+                                     const SumCost& cost) {
+  const size_t n = ready.size();
+  std::vector<double> end(n + 1, 0);
+  std::vector<size_t> from(n + 1, 0);
+  for (size_t i = 1; i <= n; ++i) {
+    double load = 0;
+    for (size_t j = i; j-- > 0;) {
+      load += static_cast<double>(bytes[j]);
+      const double time = std::max(end[j], ready[i - 1]) + cost.latency + cost.per_byte * load;
+      if (j == i - 1 || time < end[i]) {  // the smaller of two that are as good
+        end[i] = time;
+        from[i] = j;
+      }
+    }
+  }
+  std::vector<int> sizes;
+  for (size_t i = n; i > 0; i = from[i]) sizes.push_back(static_cast<int>(i - from[i]));
+  std::reverse(sizes.begin(), sizes.end());
+  return sizes;
+}
+
 template <typename T>
-Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes) {
+std::vector<int> ArenaOrder(std::span<const ParamInfo<T>> params) {
   std::vector<int> order(params.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {  // empty ones before their place
     return std::pair(params[a].arena_offset, params[a].count) <
            std::pair(params[b].arena_offset, params[b].count);
   });
+  return order;
+}
+
+template <typename T>
+Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
+              std::span<const int> sizes) {
+  const std::vector<int> order = ArenaOrder(params);
+  std::vector<bool> cut(params.size() + 1);  // by place in the order: a bucket begins here
+  for (size_t at = 0; int size : sizes) {
+    cut[std::min(at, params.size())] = true;
+    at += static_cast<size_t>(size);
+  }
   Plan plan;
   plan.bucket_of.resize(params.size());
   int64_t begin = 0;  // of the open bucket, in the arena
   const ParamInfo<T>* last = nullptr;
-  for (int p : order) {
+  for (size_t at = 0; at < order.size(); ++at) {
+    const int p = order[at];
     const ParamInfo<T>& param = params[p];
     const int64_t gap = last ? param.arena_offset - (last->arena_offset + last->count) : 0;
     Ensure(gap >= 0 && param.count >= 0, "two gradients overlap in the arena");
@@ -47,7 +82,8 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes) {
     const bool neighbour =
         last && param.gradient - last->gradient == param.arena_offset - last->arena_offset &&
         static_cast<size_t>(gap) * sizeof(T) < kCacheLine;
-    const bool fits = static_cast<size_t>(end - begin) * sizeof(T) <= bucket_bytes;
+    const bool fits =
+        sizes.empty() ? static_cast<size_t>(end - begin) * sizeof(T) <= bucket_bytes : !cut[at];
     if (!neighbour || !fits) {
       plan.buckets.emplace_back();
       begin = param.arena_offset;
@@ -68,8 +104,10 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes) {
   return plan;
 }
 
-template Plan MakePlan<float>(std::span<const ParamInfo<float>>, size_t);
-template Plan MakePlan<double>(std::span<const ParamInfo<double>>, size_t);
+template std::vector<int> ArenaOrder(std::span<const ParamInfo<float>>);
+template std::vector<int> ArenaOrder(std::span<const ParamInfo<double>>);
+template Plan MakePlan<float>(std::span<const ParamInfo<float>>, size_t, std::span<const int>);
+template Plan MakePlan<double>(std::span<const ParamInfo<double>>, size_t, std::span<const int>);
 
 void ComparePlans(Group& group, const Plan& plan) {
   const std::vector<std::string> texts = group.AllGather(plan.text, "the plans of the exchange");

@@ -23,10 +23,22 @@ struct Plan {
   std::string text;            // one line per bucket; equal texts mean equal plans
 };
 
-// Fills buckets up to bucket_bytes; a larger parameter has one of its own. Gaps of the arena of
-// less than a cache line (alignment) travel along.
+// Which neighbours to merge so that the last sum ends as early as it can, one sum after the other:
+//   end(i) = min over j < i of max(end(j), ready(i - 1)) + latency + per_byte * bytes(j .. i - 1)
+// for pieces in the order in which they become ready. Few large sums pay the latency seldom, many
+// small ones begin early. Returns the number of pieces in each merged one.
+std::vector<int> MergeForEarliestEnd(std::span<const double> ready, std::span<const int64_t> bytes,
+                                     const SumCost& cost);
+
+// Fills buckets up to bucket_bytes, or takes `sizes` parameters each where that is not empty; a
+// larger parameter has one of its own. Gaps of the arena of less than a cache line (alignment)
+// travel along.
 template <typename T>
-Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes);
+Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
+              std::span<const int> sizes = {});
+// Parameters in the order of the arena, which is that of the backward pass.
+template <typename T>
+std::vector<int> ArenaOrder(std::span<const ParamInfo<T>> params);
 
 // A collective call. Throws ConfigError, on every rank, naming the first line that differs and
 // whose it is.

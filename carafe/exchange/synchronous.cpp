@@ -45,14 +45,15 @@ template <typename T>
 class Synchronous final : public Exchange<T> {
  public:
   Synchronous(const SchemeKind& kind, const ExchangeSetup<T>& setup)
-      : plan_(MakePlan<T>(setup.params, setup.bucket_bytes)),
+      : plan_(MakePlan<T>(setup.params, setup.bucket_bytes, setup.bucket_sizes)),
         update_(setup.update),
         received_(setup.received),
         update_needs_all_(setup.update_needs_all),
         overlap_(setup.overlap),
         several_ranks_(setup.group.size() > 1),
         serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
-        guard_(plan_, setup.workers) {
+        guard_(plan_, setup.workers),
+        ready_times_(setup.params.size()) {
     for (size_t b = plan_.buckets.size(); b-- > 0;) urgent_first_.push_back(static_cast<int>(b));
     std::vector<BucketPlace<T>> places = Places<T>(plan_, setup.params);
     if (!several_ranks_) {
@@ -96,6 +97,7 @@ class Synchronous final : public Exchange<T> {
       std::lock_guard lock(mutex_);
       complete = guard_.Announce(worker, param);
     }
+    if (worker == 0) NoteReady(param);
     if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)]);
   }
 
@@ -134,6 +136,8 @@ class Synchronous final : public Exchange<T> {
     if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
   }
 
+  std::vector<double> ready_times() const override { return ready_times_; }
+
   ExchangeStats stats() const override {
     return {.wait_seconds = wait_seconds_,
             .bytes_sent = carrier_->bytes_sent(),
@@ -143,6 +147,15 @@ class Synchronous final : public Exchange<T> {
 
  private:
   using Update = StepGuard::Update;
+
+  // Of worker 0's thread.
+  void NoteReady(int param) {
+    if (ready_step_ != guard_.steps()) {
+      ready_step_ = guard_.steps();
+      since_first_ = Timer();
+    }
+    ready_times_[static_cast<size_t>(param)] = since_first_.Seconds();
+  }
 
   void Finish(Stream& stream, bool with_update) {
     for (int bucket : urgent_first_) Bring(bucket, stream, with_update);
@@ -230,9 +243,12 @@ class Synchronous final : public Exchange<T> {
   std::condition_variable changed_;
   StepGuard guard_;
   std::exception_ptr failed_;
-  std::mutex sum_mutex_;                 // guards summed_
-  int64_t summed_ = 0;                   // step
-  double wait_seconds_ = 0;              // of worker 0's thread
+  std::mutex sum_mutex_;     // guards summed_
+  int64_t summed_ = 0;       // step
+  double wait_seconds_ = 0;  // of worker 0's thread, as the next three
+  std::vector<double> ready_times_;
+  int64_t ready_step_ = -1;
+  Timer since_first_;
   static thread_local double updating_;  // seconds that the call under way spent in updates
   std::unique_ptr<Carrier> carrier_;
 };

@@ -79,6 +79,27 @@ struct ChannelSumOp {
   }
 };
 
+// The columns of a matrix (rows, width) that lie side by side in a few cache lines; each is added
+// in the order of the rows.
+constexpr int64_t kColumns = 64;
+template <typename T>
+struct ColumnSumOp {
+  int64_t rows, width;
+  const T* y;
+  T* b;
+  CARAFE_HD void operator()(int64_t block) const {
+    const int64_t first = block * kColumns;
+    const int64_t n = width - first < kColumns ? width - first : kColumns;
+    T sums[kColumns];
+    for (int64_t i = 0; i < n; ++i) sums[i] = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = y + r * width + first;
+      for (int64_t i = 0; i < n; ++i) sums[i] += row[i];
+    }
+    for (int64_t i = 0; i < n; ++i) b[first + i] += sums[i];
+  }
+};
+
 enum class Term { kValue, kAbs, kSquare, kProduct };
 
 constexpr int64_t kBlock = 4096;
@@ -106,6 +127,11 @@ template <Term term, typename T>
 double BlockSum(Stream& stream, int64_t n, const T* x, const T* y) {
   const int64_t blocks = (n + kBlock - 1) / kBlock;
   if (blocks == 0) return 0;
+  if (blocks == 1 && stream.on_cpu()) {  // a loss, most often
+    double sum = 0;
+    BlockSumOp<term, T>{n, x, y, &sum}(0);
+    return sum;
+  }
   Blob<double> sums(Shape{blocks});
   ParallelFor(stream, blocks, BlockSumOp<term, T>{n, x, y, sums.mutable_data(stream)}, kBlock);
   double total = 0;
@@ -141,7 +167,9 @@ void AddToRows(Stream& stream, int64_t rows, int64_t width, const T* b, T* y) {
 }
 template <typename T>
 void AddColumnSums(Stream& stream, int64_t rows, int64_t width, const T* y, T* b) {
-  AddChannelSums(stream, rows, width, 1, y, b);
+  if (!stream.on_cpu()) return AddChannelSums(stream, rows, width, 1, y, b);
+  ParallelFor(stream, (width + kColumns - 1) / kColumns, ColumnSumOp<T>{rows, width, y, b},
+              rows * kColumns);
 }
 template <typename T>
 void AddToChannels(Stream& stream, int64_t outer, int64_t channels, int64_t inner, const T* b,

@@ -1,7 +1,9 @@
 #include "carafe/kernels/recurrent.h"
 
 #include <cmath>
+#include <type_traits>
 
+#include "carafe/kernels/cpu_lstm.h"
 #include "carafe/kernels/parallel_for.h"
 
 namespace carafe {
@@ -72,11 +74,21 @@ void ScaleRows(Stream& stream, int64_t rows, int64_t width, const T* factor, con
 template <typename T>
 void LstmForward(Stream& stream, int64_t rows, int64_t width, const T* c_prev, const T* cont,
                  T* gates, T* c, T* h) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (stream.on_cpu()) {
+      return CpuLstmForward(stream, rows, width, c_prev, cont, gates, c, h);
+    }
+  }
   ParallelFor(stream, rows * width, LstmForwardOp<T>{width, c_prev, cont, gates, c, h}, 40);
 }
 template <typename T>
 void LstmBackward(Stream& stream, int64_t rows, int64_t width, const T* c_prev, const T* gates,
                   const T* c, const T* dh, const T* dc, T* dc_prev, T* dgates) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (stream.on_cpu()) {
+      return CpuLstmBackward(stream, rows, width, c_prev, gates, c, dh, dc, dc_prev, dgates);
+    }
+  }
   ParallelFor(stream, rows * width,
               LstmBackwardOp<T>{width, c_prev, gates, c, dh, dc, dc_prev, dgates}, 20);
 }

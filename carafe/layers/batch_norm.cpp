@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/proto/batch_norm_dialect.h"
 
 namespace carafe {
@@ -56,22 +58,31 @@ class BatchNorm final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
-    const T* x = bottom[0]->data(stream);
+    joined_ = !global_ && run.sync_batch_norm && run.group != nullptr;
+    format_ = joined_ ? Format::kPlain : CommonFormat(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format_);
     for (Blob<T>* blob : {&mean_, &variance_, &factor_}) blob->Reshape({axis.channels});
     T* mean = mean_.mutable_data(stream);
     T* variance = variance_.mutable_data(stream);
     if (global_) {
       LoadGlobalStatistics(stream, axis.channels);
     } else {
-      ChannelStatistics(stream, axis, x, mean, variance);
+      if constexpr (std::is_same_v<T, float>) {
+        if (format_ == Format::kBlocked8) {
+          BlockedStatistics(stream, bottom[0]->blocked_geometry(), x, mean, variance);
+        }
+      }
+      if (format_ == Format::kPlain) ChannelStatistics(stream, axis, x, mean, variance);
       elements_ = axis.per_channel();
-      joined_ = run.sync_batch_norm && run.group != nullptr;
       if (joined_) JoinStatistics(run, axis);
       UpdateRunningStatistics(stream, axis);
     }
     InverseDeviation(stream, axis.channels, static_cast<T>(param_.eps()), variance,
                      factor_.mutable_data(stream));
-    T* y = top[0]->mutable_data(stream);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) return BlockedForward(stream, *bottom[0], top[0]);
+    }
+    T* y = top[0]->overwrite_data(stream);
     NormalizeChannels<T>(stream, axis, mean, factor_.data(stream), x, y);
     if (!global_ || scales_) {  // a layer above may change y in place before Backward needs it
       normalized_.Reshape(top[0]->shape());
@@ -85,6 +96,11 @@ class BatchNorm final : public Layer<T> {
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        return BlockedBackward(stream, top[0], propagate_down[0], bottom[0]);
+      }
+    }
     const T* dy = top[0]->diff(stream);
     if (scales_ && this->param_propagate_down(kScale)) {  // before dx, which may be dy
       AddChannelProducts(stream, axis, dy, normalized_.data(stream),
@@ -95,7 +111,7 @@ class BatchNorm final : public Layer<T> {
                      this->blob(kBias).mutable_diff(stream));
     }
     if (!propagate_down[0]) return;
-    T* dx = bottom[0]->mutable_diff(stream);
+    T* dx = bottom[0]->overwrite_diff(stream);
     if (scales_) {
       ScaleChannels(stream, axis, this->blob(kScale).data(stream), dy, dx);
       dy = dx;
@@ -111,6 +127,41 @@ class BatchNorm final : public Layer<T> {
 
  private:
   enum { kMean, kVariance, kFactor, kScale, kBias };
+  // In place x is gone after this, so that its normalised form is kept; else Backward finds x where
+  // it was.
+  void BlockedForward(Stream& stream, const Blob<float>& bottom, Blob<float>* top) {
+    const float* x = bottom.data(stream, format_);
+    from_input_ = !bottom.SharesDataWith(*top);
+    float* keep = nullptr;
+    if (!from_input_ && (!global_ || scales_)) {
+      normalized_.Reshape(top->shape());
+      keep = normalized_.overwrite_data(stream, format_);
+    }
+    BlockedNormalize(stream, bottom.blocked_geometry(), mean_.data(stream), factor_.data(stream),
+                     scales_ ? this->blob(kScale).data(stream) : nullptr,
+                     scales_ ? this->blob(kBias).data(stream) : nullptr, /*relu=*/false, x, keep,
+                     top->overwrite_data(stream, format_));
+  }
+  void BlockedBackward(Stream& stream, Blob<float>* top, bool propagate_down, Blob<float>* bottom) {
+    const BlockedGeometry g = bottom->blocked_geometry();
+    BlockedNormalizeGradient d;
+    d.dy = top->diff(stream, format_);
+    d.factor = factor_.data(stream);
+    if (scales_) d.scale = this->blob(kScale).data(stream);
+    if (scales_ && this->param_propagate_down(kScale)) {
+      d.dscale = this->blob(kScale).mutable_diff(stream);
+    }
+    if (scales_ && this->param_propagate_down(kBias)) {
+      d.dshift = this->blob(kBias).mutable_diff(stream);
+    }
+    if (propagate_down) d.dx = bottom->overwrite_diff(stream, format_);
+    d.constant_statistics = global_;
+    if (!global_ || scales_) {
+      if (from_input_) d.mean = mean_.data(stream);
+      d.x = from_input_ ? bottom->data(stream, format_) : normalized_.data(stream, format_);
+    }
+    BlockedNormalizeBackward(stream, g, d);
+  }
   static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
   void LoadGlobalStatistics(Stream& stream, int64_t channels) {
     const T factor = this->blob(kFactor).DataToHost(stream)[0];
@@ -186,6 +237,8 @@ class BatchNorm final : public Layer<T> {
   const BatchNormParameter param_;
   const bool scales_;  // and shifts
   bool global_;
+  Format format_ = Format::kPlain;    // of the last Forward
+  bool from_input_ = false;           // blocked: normalized_ is not kept
   Blob<T> mean_, variance_, factor_;  // of the last Forward
   Blob<T> normalized_;                // its output
   int64_t elements_ = 0;              // of a channel that the statistics are of

@@ -2,8 +2,11 @@
 // handed through: its top shares its memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "carafe/kernels/blocks.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -37,19 +40,21 @@ class Concat final : public Layer<T> {
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     if (bottom.size() == 1) return;
-    T* y = top[0]->mutable_data(run.stream);
+    format_ = FormatFor(run.stream, bottom);
+    T* y = top[0]->overwrite_data(run.stream, format_);
     ForEach(bottom, top, [&](size_t i, int64_t rows, int64_t width, int64_t step, int64_t offset) {
-      CopyBlock(run.stream, rows, width, bottom[i]->data(run.stream), width, y + offset, step);
+      CopyBlock(run.stream, rows, width, bottom[i]->data(run.stream, format_), width, y + offset,
+                step);
     });
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (bottom.size() == 1) return;
-    const T* dy = top[0]->diff(run.stream);
+    const T* dy = top[0]->diff(run.stream, format_);
     ForEach(bottom, top, [&](size_t i, int64_t rows, int64_t width, int64_t step, int64_t offset) {
       if (!propagate_down[i]) return;
-      CopyBlock(run.stream, rows, width, dy + offset, step, bottom[i]->mutable_diff(run.stream),
-                width);
+      CopyBlock(run.stream, rows, width, dy + offset, step,
+                bottom[i]->overwrite_diff(run.stream, format_), width);
     });
   }
 
@@ -58,20 +63,33 @@ class Concat final : public Layer<T> {
     return x.CanonicalAxis(param_.has_concat_dim() ? static_cast<int>(param_.concat_dim())
                                                    : param_.axis());
   }
+  // Blocked along the channels only, and where no block is shared between two bottoms.
+  Format FormatFor(const Stream& stream, Blobs<T> bottom) const {
+    if (Axis(bottom[0]->shape()) != 1) return Format::kPlain;
+    for (size_t i = 0; i + 1 < bottom.size(); ++i) {
+      if (bottom[i]->shape()[1] % kBlockChannels != 0) return Format::kPlain;
+    }
+    return CommonFormat<T>(stream, bottom);
+  }
   // Calls visit(bottom, rows, width, step of the top's rows, offset in it) for each bottom's block.
   template <typename Visit>
   void ForEach(Blobs<T> bottom, Blobs<T> top, const Visit& visit) const {
     const int axis = Axis(bottom[0]->shape());
     const int64_t rows = bottom[0]->shape().Count(0, axis);
-    const int64_t step = top[0]->shape().Count(axis);
+    const int64_t step = RowCount(*top[0], rows, axis);
     int64_t offset = 0;
     for (size_t i = 0; i < bottom.size(); ++i) {
-      const int64_t width = bottom[i]->shape().Count(axis);
+      const int64_t width = RowCount(*bottom[i], rows, axis);
       visit(i, rows, width, step, offset);
       offset += width;
     }
   }
+  int64_t RowCount(const Blob<T>& blob, int64_t rows, int axis) const {
+    return format_ == Format::kPlain ? blob.shape().Count(axis)
+                                     : StoredCount(blob, format_) / std::max<int64_t>(rows, 1);
+  }
   const ConcatParameter param_;
+  Format format_ = Format::kPlain;  // of the last Forward
 };
 
 const RegisterLayer<Concat> kRegistered{{.type = "Concat",

@@ -2,6 +2,8 @@
 // Row r (axis 0) of worker w draws as slot r * workers + w of the pass, so the mask does not depend
 // on how many workers share the batch.
 #include "carafe/kernels/activation.h"
+#include "carafe/kernels/blocked_channels.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/layers/neuron.h"
 
 namespace carafe {
@@ -19,9 +21,11 @@ class Dropout final : public NeuronLayer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();
-    const T* x = bottom[0]->data(stream);
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format);
+    T* y = top[0]->overwrite_data(stream, format);
     if (this->spec().phase() != TRAIN) {
-      stream.Copy(top[0]->mutable_data(stream), x, static_cast<size_t>(shape.Count()));
+      stream.Copy(y, x, static_cast<size_t>(StoredCount(*bottom[0], format)));
       return;
     }
     const int64_t rows = shape.LegacyDim(0);
@@ -29,23 +33,33 @@ class Dropout final : public NeuronLayer<T> {
     uint8_t* mask = mask_.mutable_data(stream);
     DrawMask(stream, DrawKey(run, *this), run.replica.Slot(0), run.replica.count, rows,
              rows > 0 ? shape.Count() / rows : 0, ratio_, mask);
-    MultiplyMask<T>(stream, shape.Count(), Scale(), mask, x, top[0]->mutable_data(stream));
+    ApplyMask(stream, *bottom[0], format, x, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
-    const int64_t n = bottom[0]->count();
-    const T* dy = top[0]->diff(stream);
-    T* dx = bottom[0]->mutable_diff(stream);
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* dy = top[0]->diff(stream, format);
+    T* dx = bottom[0]->overwrite_diff(stream, format);
     if (this->spec().phase() == TRAIN) {
-      MultiplyMask<T>(stream, n, Scale(), mask_.data(stream), dy, dx);
+      ApplyMask(stream, *bottom[0], format, dy, dx);
     } else {
-      stream.Copy(dx, dy, static_cast<size_t>(n));
+      stream.Copy(dx, dy, static_cast<size_t>(StoredCount(*bottom[0], format)));
     }
   }
 
  private:
+  // The mask is drawn by plain index, whatever the format, so that the draws are the same.
+  void ApplyMask(Stream& stream, const Blob<T>& blob, Format format, const T* x, T* y) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (format == Format::kBlocked8) {
+        return BlockedMultiplyMask(stream, blob.blocked_geometry(), Scale(), mask_.data(stream), x,
+                                   y);
+      }
+    }
+    MultiplyMask<T>(stream, blob.count(), Scale(), mask_.data(stream), x, y);
+  }
   T Scale() const { return T(1) / (T(1) - static_cast<T>(ratio_)); }
   const float ratio_;
   Blob<uint8_t> mask_;

@@ -9,6 +9,7 @@
 #include "carafe/kernels/combine.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -54,29 +55,30 @@ class Eltwise final : public Layer<T> {
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
-    const int64_t n = top[0]->count();
-    const T *a = bottom[0]->data(stream), *b = bottom[1]->data(stream);
-    T* y = top[0]->mutable_data(stream);
+    format_ = CommonFormat<T>(stream, bottom);
+    const int64_t n = StoredCount(*top[0], format_);
+    const T *a = bottom[0]->data(stream, format_), *b = bottom[1]->data(stream, format_);
+    T* y = top[0]->overwrite_data(stream, format_);
     switch (param_.operation()) {
       case EltwiseParameter::SUM:
         WeightedAdd(stream, n, in_place_ == 0 ? T(0) : coefficients_[0], a,
                     in_place_ == 1 ? T(0) : coefficients_[1], b, y);
         for (size_t i = 2; i < bottom.size(); ++i) {
-          Axpy(stream, n, coefficients_[i], bottom[i]->data(stream), y);
+          Axpy(stream, n, coefficients_[i], bottom[i]->data(stream, format_), y);
         }
         break;
       case EltwiseParameter::PROD:
         Multiply(stream, n, a, b, y);
         for (size_t i = 2; i < bottom.size(); ++i) {
-          Multiply<T>(stream, n, y, bottom[i]->data(stream), y);
+          Multiply<T>(stream, n, y, bottom[i]->data(stream, format_), y);
         }
         break;
       case EltwiseParameter::MAX: {
-        which_.Reshape(top[0]->shape());
+        which_.Reshape({n});
         int32_t* which = which_.mutable_data(stream);
         MaxOfTwo(stream, n, a, b, y, which);
         for (size_t i = 2; i < bottom.size(); ++i) {
-          MaxWith(stream, n, bottom[i]->data(stream), static_cast<int32_t>(i), y, which);
+          MaxWith(stream, n, bottom[i]->data(stream, format_), static_cast<int32_t>(i), y, which);
         }
         break;
       }
@@ -96,9 +98,9 @@ class Eltwise final : public Layer<T> {
 
  private:
   void BottomGradient(Stream& stream, size_t i, Blob<T>* top, Blobs<T> bottom) {
-    const int64_t n = top->count();
-    const T* dy = top->diff(stream);
-    T* dx = bottom[i]->mutable_diff(stream);
+    const int64_t n = StoredCount(*top, format_);
+    const T* dy = top->diff(stream, format_);
+    T* dx = bottom[i]->overwrite_diff(stream, format_);
     switch (param_.operation()) {
       case EltwiseParameter::SUM:
         return Scale(stream, n, coefficients_[i], dy, dx);
@@ -106,19 +108,22 @@ class Eltwise final : public Layer<T> {
         return SelectGradient(stream, n, which_.data(stream), static_cast<int32_t>(i), dy, dx);
       case EltwiseParameter::PROD:
         if (!param_.stable_prod_grad()) {
-          return QuotientGradient(stream, n, bottom[i]->data(stream), top->data(stream), dy, dx);
+          QuotientGradient(stream, n, bottom[i]->data(stream, format_), top->data(stream, format_),
+                           dy, dx);
+          return RestorePadding(stream, *bottom[i], format_, dx);  // 0 / 0 is not a number
         }
         stream.Copy(dx, dy, static_cast<size_t>(n));
         for (size_t j = 0; j < bottom.size(); ++j) {
-          if (j != i) Multiply<T>(stream, n, dx, bottom[j]->data(stream), dx);
+          if (j != i) Multiply<T>(stream, n, dx, bottom[j]->data(stream, format_), dx);
         }
     }
   }
 
   const EltwiseParameter param_;
   std::vector<T> coefficients_;
-  int in_place_ = -1;    // of SUM: the bottom that is the top
-  Blob<int32_t> which_;  // of MAX: the bottom that each element came from
+  int in_place_ = -1;               // of SUM: the bottom that is the top
+  Format format_ = Format::kPlain;  // of the last Forward
+  Blob<int32_t> which_;             // of MAX: the bottom that each element came from
 };
 
 const RegisterLayer<Eltwise> kRegistered{

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "carafe/kernels/elementwise.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/layers/neuron.h"
 
 namespace carafe {
@@ -15,20 +16,24 @@ class FunctionLayer : public NeuronLayer<T> {
 
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
-    const T* x = bottom[0]->data(stream);
-    if (KeepsInput(bottom, top)) {
-      input_.Reshape(bottom[0]->shape());
-      stream.Copy(input_.mutable_data(stream), x, static_cast<size_t>(input_.count()));
-    }
-    ApplyFunction(stream, function_, bottom[0]->count(), x, top[0]->mutable_data(stream));
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format);
+    if (KeepsInput(bottom, top)) KeepCopy(stream, *bottom[0], format, x, &input_);
+    T* y = top[0]->overwrite_data(stream, format);
+    ApplyFunction(stream, function_, StoredCount(*bottom[0], format), x, y);
+    RestorePadding(stream, *top[0], format, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
     const Blob<T>& input = KeepsInput(bottom, top) ? input_ : *bottom[0];
-    ApplyDerivative(stream, function_, bottom[0]->count(), input.data(stream), top[0]->data(stream),
-                    top[0]->diff(stream), bottom[0]->mutable_diff(stream));
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* dy = top[0]->diff(stream, format);
+    T* dx = bottom[0]->overwrite_diff(stream, format);
+    ApplyDerivative(stream, function_, StoredCount(*bottom[0], format), input.data(stream, format),
+                    top[0]->data(stream, format), dy, dx);
+    RestorePadding(stream, *bottom[0], format, dx);
   }
 
  private:

@@ -3,6 +3,7 @@
 //   bottom (d0, .., d[axis-1], K...)  ->  top (d0, .., d[axis-1], num_output)
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
+#include "carafe/kernels/small_batch.h"
 #include "carafe/layers/layer.h"
 
 namespace carafe {
@@ -29,7 +30,14 @@ class InnerProduct final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());
-    T* y = top[0]->mutable_data(stream);
+    T* y = top[0]->overwrite_data(stream);
+    if constexpr (std::is_same_v<T, float>) {
+      if (TakesSmallBatch(stream) && WinsForward(SmallBatchOf(d))) {
+        return SmallBatchForward(stream, SmallBatchOf(d), bottom[0]->data(stream),
+                                 this->blob(kWeight).data(stream),
+                                 param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
+      }
+    }
     Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width,
             d.inner, 1, bottom[0]->data(stream), this->blob(kWeight).data(stream), 0, y);
     if (param_.bias_term()) AddToRows(stream, d.rows, d.width, this->blob(kBias).data(stream), y);
@@ -41,19 +49,14 @@ class InnerProduct final : public Layer<T> {
     const T* dy = top[0]->diff(stream);
     const T* x = bottom[0]->data(stream);
     if (this->param_propagate_down(kWeight)) {
-      T* dw = this->blob(kWeight).mutable_diff(stream);
-      if (param_.transpose()) {
-        Gemm<T>(stream, Op::kTrans, Op::kNone, d.inner, d.width, d.rows, 1, x, dy, 1, dw);
-      } else {
-        Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
-      }
+      AddWeightGradient(stream, d, dy, x, this->blob(kWeight).mutable_diff(stream));
     }
     if (param_.bias_term() && this->param_propagate_down(kBias)) {
       AddColumnSums(stream, d.rows, d.width, dy, this->blob(kBias).mutable_diff(stream));
     }
     if (propagate_down[0]) {
-      Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
-              d.width, 1, dy, this->blob(kWeight).data(stream), 0, bottom[0]->mutable_diff(stream));
+      BottomGradient(stream, d, dy, this->blob(kWeight).data(stream),
+                     bottom[0]->overwrite_diff(stream));
     }
   }
 
@@ -62,6 +65,31 @@ class InnerProduct final : public Layer<T> {
   struct Dims {
     int64_t rows, inner, width;
   };
+  bool TakesSmallBatch(const Stream& stream) const {
+    return stream.on_cpu() && !param_.transpose();
+  }
+  static SmallBatch SmallBatchOf(const Dims& d) { return {d.rows, d.width, d.inner}; }
+  void AddWeightGradient(Stream& stream, const Dims& d, const T* dy, const T* x, T* dw) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (TakesSmallBatch(stream) && WinsBackwardWeights(SmallBatchOf(d))) {
+        return SmallBatchBackwardWeights(stream, SmallBatchOf(d), dy, x, dw);
+      }
+    }
+    if (param_.transpose()) {
+      Gemm<T>(stream, Op::kTrans, Op::kNone, d.inner, d.width, d.rows, 1, x, dy, 1, dw);
+    } else {
+      Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
+    }
+  }
+  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (TakesSmallBatch(stream) && WinsBackwardData(SmallBatchOf(d))) {
+        return SmallBatchBackwardData(stream, SmallBatchOf(d), dy, w, dx);
+      }
+    }
+    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
+            d.width, 1, dy, w, 0, dx);
+  }
   int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
   Dims DimsOf(const Shape& x) const {
     return {x.Count(0, Axis(x)), x.Count(Axis(x)), param_.num_output()};

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "carafe/kernels/blocked_lrn.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -38,27 +40,43 @@ class Lrn final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();
-    const T* x = bottom[0]->data(stream);
+    format_ = KnowsBlocked() ? CommonFormat(stream, *bottom[0], *top[0]) : Format::kPlain;
+    const T* x = bottom[0]->data(stream, format_);
+    T* y = top[0]->overwrite_data(stream, format_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        const BlockedGeometry g = bottom[0]->blocked_geometry();
+        if (!within_) return BlockedLrnAcrossForward(stream, g, half_, numbers(), x, y);
+        return BlockedLrnWithinForward(stream, g, shape[3], half_, numbers(), x, y);
+      }
+    }
     for (Blob<T>* blob : {&scale_, &work_, &sums_, &rows_}) blob->Reshape(shape);
     T* squares = work_.mutable_data(stream);
     Multiply(stream, shape.Count(), x, x, squares);
     SumWindows(stream, shape, squares, scale_.mutable_data(stream));
-    LrnForward(stream, shape.Count(), k_, alpha_, beta_, x, scale_.mutable_data(stream),
-               top[0]->mutable_data(stream));
+    LrnForward(stream, shape.Count(), k_, alpha_, beta_, x, scale_.mutable_data(stream), y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();
-    const T* dy = top[0]->diff(stream);
+    const T* dy = top[0]->diff(stream, format_);
+    const T* x = bottom[0]->data(stream, format_);
+    T* dx = bottom[0]->overwrite_diff(stream, format_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        const BlockedGeometry g = bottom[0]->blocked_geometry();
+        if (!within_) return BlockedLrnAcrossBackward(stream, g, half_, numbers(), x, dy, dx);
+        return BlockedLrnWithinBackward(stream, g, shape[3], half_, numbers(), x, dy, dx);
+      }
+    }
     const T* scale = scale_.data(stream);
     T* ratio = work_.mutable_data(stream);
     LrnRatio(stream, shape.Count(), top[0]->data(stream), dy, scale, ratio);
     T* sums = sums_.mutable_data(stream);
     SumWindows(stream, shape, ratio, sums);
-    LrnBackward(stream, shape.Count(), alpha_, beta_, bottom[0]->data(stream), dy, scale, sums,
-                bottom[0]->mutable_diff(stream));
+    LrnBackward(stream, shape.Count(), alpha_, beta_, x, dy, scale, sums, dx);
   }
 
  private:
@@ -70,10 +88,16 @@ class Lrn final : public Layer<T> {
     WindowSum(stream, s.Count(0, 3), s[3], 1, half_, rows, y);
   }
 
+  bool KnowsBlocked() const { return k_ > 0 && (within_ || half_ <= kMaxBlockedLrnHalf); }
+  LrnNumbers numbers() const {
+    return {static_cast<float>(k_), static_cast<float>(alpha_), static_cast<float>(beta_)};
+  }
+
   const bool within_;
   const int64_t half_;
   T alpha_, beta_, k_;
-  Blob<T> scale_;  // s, kept for Backward
+  Format format_ = Format::kPlain;  // of the last Forward
+  Blob<T> scale_;                   // s, kept for Backward in the plain format
   Blob<T> work_, sums_, rows_;
 };
 

@@ -16,4 +16,9 @@ Shape LearnedOperand(const LayerSpec& spec, const std::string& path, const Shape
 // everywhere.
 ChannelAxis OperandAxis(const LayerSpec& spec, const Shape& x, int axis, const Shape& operand);
 
+// Whether that is one number for each channel (axis 1) of x.
+inline bool IsChannelAxis(ChannelAxis axis, const Shape& x) {
+  return x.rank() >= 3 && axis.outer == x[0] && axis.channels == x[1] && axis.inner == x.Count(2);
+}
+
 }  // namespace carafe

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 
+#include "carafe/kernels/blocked_pooling.h"
 #include "carafe/kernels/pooling.h"
 #include "carafe/kernels/pooling_nd.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/layers/spatial.h"
 
 namespace carafe {
@@ -40,8 +42,14 @@ class Pooling final : public Layer<T> {
     Stream& stream = run.stream;
     const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
     const PoolGeometry g = ImageGeometry(nd);
-    const T* x = bottom[0]->data(stream);
-    T* y = top[0]->mutable_data(stream);
+    format_ = KnowsBlocked(nd) ? CommonFormat(stream, *bottom[0], *top[0]) : Format::kPlain;
+    const T* x = bottom[0]->data(stream, format_);
+    T* y = top[0]->overwrite_data(stream, format_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        return BlockedForward(stream, bottom[0]->blocked_geometry(), g, x, y);
+      }
+    }
     switch (method()) {
       case Method::kMax: {
         int32_t* mask = Mask(stream, top[0]->shape());
@@ -77,8 +85,13 @@ class Pooling final : public Layer<T> {
     Stream& stream = run.stream;
     const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
     const PoolGeometry g = ImageGeometry(nd);
-    const T* dy = top[0]->diff(stream);
-    T* dx = bottom[0]->mutable_diff(stream);
+    const T* dy = top[0]->diff(stream, format_);
+    T* dx = bottom[0]->overwrite_diff(stream, format_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format_ == Format::kBlocked8) {
+        return BlockedBackward(stream, bottom[0]->blocked_geometry(), g, dy, dx);
+      }
+    }
     switch (method()) {
       case Method::kMax:
       case Method::kSampled:
@@ -103,6 +116,24 @@ class Pooling final : public Layer<T> {
     if (param_.pool() == PoolingParameter::MAX) return Method::kMax;
     if (param_.pool() == PoolingParameter::AVE) return Method::kAverage;
     return this->spec().phase() == TRAIN ? Method::kSampled : Method::kExpected;
+  }
+  bool KnowsBlocked(const PoolNdGeometry& g) const {
+    if (g.axes != 2 || wants_mask_) return false;
+    if (method() == Method::kMax) return g.kernel[0] * g.kernel[1] <= kMaxBlockedWindow;
+    return method() == Method::kAverage;
+  }
+  void BlockedForward(Stream& stream, const BlockedGeometry& b, PoolGeometry g, const float* x,
+                      float* y) {
+    g.planes = b.images * b.blocks();
+    if (method() == Method::kAverage) return BlockedAveragePoolForward(stream, g, x, y);
+    where_.Reshape({g.planes * g.out_size() * kBlockChannels});
+    BlockedMaxPoolForward(stream, g, b.channels, x, y, where_.mutable_data(stream));
+  }
+  void BlockedBackward(Stream& stream, const BlockedGeometry& b, PoolGeometry g, const float* dy,
+                       float* dx) {
+    g.planes = b.images * b.blocks();
+    if (method() == Method::kAverage) return BlockedAveragePoolBackward(stream, g, dy, dx);
+    BlockedMaxPoolBackward(stream, g, where_.data(stream), dy, dx);
   }
   int32_t* Mask(Stream& stream, const Shape& shape) {
     mask_.Reshape(shape);
@@ -163,7 +194,9 @@ class Pooling final : public Layer<T> {
 
   const PoolingParameter param_;
   const bool wants_mask_;
-  Blob<int32_t> mask_;
+  Format format_ = Format::kPlain;  // of the last Forward
+  Blob<int32_t> mask_;              // of the plain format: index of the maximum in its plane
+  Blob<uint8_t> where_;             // of the blocked one: its position in its window
 };
 
 const RegisterLayer<Pooling> kRegistered{

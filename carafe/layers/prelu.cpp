@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "carafe/kernels/activation.h"
+#include "carafe/kernels/blocked_channels.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -29,28 +31,46 @@ class PRelu final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());
-    const T* x = bottom[0]->data(stream);
-    if (bottom[0]->SharesDataWith(*top[0])) {
-      input_.Reshape(bottom[0]->shape());
-      stream.Copy(input_.mutable_data(stream), x, static_cast<size_t>(input_.count()));
+    const Format format = FormatFor(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format);
+    if (bottom[0]->SharesDataWith(*top[0])) KeepCopy(stream, *bottom[0], format, x, &input_);
+    const T* slopes = this->blob(0).data(stream);
+    T* y = top[0]->overwrite_data(stream, format);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format == Format::kBlocked8) {
+        return BlockedPRelu(stream, bottom[0]->blocked_geometry(), slopes, x, x, y);
+      }
     }
-    PReluForward(stream, d.outer, d.channels, d.inner, this->blob(0).data(stream), x,
-                 top[0]->mutable_data(stream));
+    PReluForward(stream, d.outer, d.channels, d.inner, slopes, x, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());
     const Blob<T>& input = bottom[0]->SharesDataWith(*top[0]) ? input_ : *bottom[0];
-    const T* x = input.data(stream);
-    const T* dy = top[0]->diff(stream);
+    const Format format = FormatFor(stream, *bottom[0], *top[0]);
+    const T* x = input.data(stream, format);
+    const T* dy = top[0]->diff(stream, format);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format == Format::kBlocked8) {
+        const BlockedGeometry g = bottom[0]->blocked_geometry();
+        if (this->param_propagate_down(0)) {
+          BlockedAddPReluSlopes(stream, g, x, dy, this->blob(0).mutable_diff(stream));
+        }
+        if (propagate_down[0]) {
+          BlockedPRelu(stream, g, this->blob(0).data(stream), x, dy,
+                       bottom[0]->overwrite_diff(stream, format));
+        }
+        return;
+      }
+    }
     if (this->param_propagate_down(0)) {  // before dx, which may be dy
       PReluAddSlopeGradient(stream, d.outer, d.channels, d.inner, x, dy,
                             this->blob(0).mutable_diff(stream));
     }
     if (propagate_down[0]) {
       PReluBackward(stream, d.outer, d.channels, d.inner, this->blob(0).data(stream), x, dy,
-                    bottom[0]->mutable_diff(stream));
+                    bottom[0]->overwrite_diff(stream));
     }
   }
 
@@ -60,6 +80,9 @@ class PRelu final : public Layer<T> {
   };
   Dims DimsOf(const Shape& x) const {  // one slope: all of x is one channel
     return shared_ ? Dims{1, 1, x.Count()} : Dims{x[0], x[1], x.Count(2)};
+  }
+  Format FormatFor(const Stream& stream, const Blob<T>& bottom, const Blob<T>& top) const {
+    return shared_ ? Format::kPlain : CommonFormat(stream, bottom, top);
   }
   const bool shared_;
   Blob<T> input_;

@@ -4,6 +4,7 @@
 
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
+#include "carafe/kernels/packed_gemm.h"
 #include "carafe/kernels/recurrent.h"
 
 namespace carafe {
@@ -112,6 +113,39 @@ void RecurrentLayer<T>::PrepareStates(Stream& stream, const Dims& d, Blobs<T> bo
   }
 }
 
+// Rows times W_h (or its transpose), the same in every step: float on the CPU packs it once.
+template <typename T>
+class RecurrentLayer<T>::HiddenProduct {
+ public:
+  HiddenProduct(Stream& stream, Op op, int64_t inner, int64_t width, int64_t steps,
+                const Blob<T>& weights, Blob<T>* packed)
+      : stream_(stream), op_(op), inner_(inner), width_(width), weights_(weights.data(stream)) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (!stream.on_cpu() || steps < 4) return;
+      packed->Reshape({PackedCount(inner, width)});
+      float* to = packed->mutable_data(stream);
+      PackMatrix(stream, op, inner, width, weights_, to);
+      packed_ = to;
+    }
+  }
+  // y (rows, width) = x (rows, inner) W, or y += x W.
+  void Multiply(int64_t rows, const T* x, bool add, T* y) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (packed_ != nullptr) {
+        return PackedGemm(stream_, rows, width_, inner_, x, packed_, add, y);
+      }
+    }
+    Gemm<T>(stream_, Op::kNone, op_, rows, width_, inner_, 1, x, weights_, add ? T(1) : T(0), y);
+  }
+
+ private:
+  Stream& stream_;
+  const Op op_;
+  const int64_t inner_, width_;
+  const T* const weights_;
+  const T* packed_ = nullptr;
+};
+
 template <typename T>
 void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) {
   Stream& stream = run.stream;
@@ -131,14 +165,14 @@ void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) 
             bottom[kStatic]->data(stream), this->blob(2).data(stream), 0, fixed);
     AddToRows<T>(stream, d.steps, step, fixed, gates);
   }
-  const T* weights = this->blob(hidden_blob()).data(stream);
+  const HiddenProduct product(stream, Op::kTrans, d.units, d.gates, d.steps,
+                              this->blob(hidden_blob()), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   for (int64_t t = 0; t < d.steps; ++t) {
     T* hidden = hidden_in_.mutable_data(stream) + t * d.state();
     ScaleRows<T>(stream, d.sequences, d.units, cont + t * d.sequences, state(stream, d, 0, t),
                  hidden);
-    Gemm<T>(stream, Op::kNone, Op::kTrans, d.sequences, d.gates, d.units, 1, hidden, weights, 1,
-            gates + t * step);
+    product.Multiply(d.sequences, hidden, /*add=*/true, gates + t * step);
     Step(stream, d, t, cont + t * d.sequences, gates + t * step);
   }
   Output(stream, d, state(stream, d, 0, 1), top[0]->mutable_data(stream));
@@ -163,7 +197,8 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
   OutputBackward(stream, d, state(stream, d, 0, 1), top[0]->data(stream), top[0]->diff(stream),
                  from_output);
   BeginBackward(stream, d);
-  const T* weights = this->blob(hidden_blob()).data(stream);
+  const HiddenProduct product(stream, Op::kNone, d.gates, d.units, d.steps,
+                              this->blob(hidden_blob()), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   const T* gates = gates_.data(stream);
   T* dgates = gates_.mutable_diff(stream);
@@ -173,8 +208,7 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
     if (t < d.steps - 1) Axpy<T>(stream, d.state(), 1, later, dh);
     StepBackward(stream, d, t, gates + t * step, dh, dgates + t * step);
     if (t == 0) break;
-    Gemm<T>(stream, Op::kNone, Op::kNone, d.sequences, d.units, d.gates, 1, dgates + t * step,
-            weights, 0, later);
+    product.Multiply(d.sequences, dgates + t * step, /*add=*/false, later);
     ScaleRows<T>(stream, d.sequences, d.units, cont + t * d.sequences, later, later);
   }
   WeightGradients(stream, d, bottom);

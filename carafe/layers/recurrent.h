@@ -54,6 +54,7 @@ class RecurrentLayer : public Layer<T> {
 
  private:
   enum { kX, kCont, kStatic };
+  class HiddenProduct;
   Dims DimsOf(const Shapes& bottom) const;
   Dims DimsOf(Blobs<T> bottom) const;
   int hidden_blob() const { return has_static_ ? 3 : 2; }
@@ -70,6 +71,7 @@ class RecurrentLayer : public Layer<T> {
   Blob<T> hidden_gradient_;      // (T, N, D): what comes from the output
   Blob<T> step_gradient_;        // (N, D): of the state between two steps
   Blob<T> fixed_;                // (N, G): the share of x_static, and in diff its gradient
+  Blob<T> packed_;               // W_h as the steps of one pass want it
 };
 
 }  // namespace carafe

@@ -1,5 +1,6 @@
 // y = max(0, x) + negative_slope * min(0, x). May run in place; x = 0 is on the negative side.
 #include "carafe/kernels/activation.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/layers/neuron.h"
 
 namespace carafe {
@@ -11,14 +12,20 @@ class Relu final : public NeuronLayer<T> {
   explicit Relu(const LayerSpec& spec)
       : NeuronLayer<T>(spec), slope_(static_cast<T>(spec.param().relu_param().negative_slope())) {}
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
-    ReluForward<T>(run.stream, bottom[0]->count(), slope_, bottom[0]->data(run.stream),
-                   top[0]->mutable_data(run.stream));
+    Stream& stream = run.stream;
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format);
+    ReluForward<T>(stream, StoredCount(*bottom[0], format), slope_, x,
+                   top[0]->overwrite_data(stream, format));
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
-    ReluBackward<T>(run.stream, bottom[0]->count(), slope_, bottom[0]->data(run.stream),
-                    top[0]->diff(run.stream), bottom[0]->mutable_diff(run.stream));
+    Stream& stream = run.stream;
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const T* dy = top[0]->diff(stream, format);
+    ReluBackward<T>(stream, StoredCount(*bottom[0], format), slope_,
+                    bottom[0]->data(stream, format), dy, bottom[0]->overwrite_diff(stream, format));
   }
 
  private:

@@ -1,7 +1,9 @@
 // y = s * x (+ b), s being a learned blob or the second bottom, repeated over the axes of x that it
 // does not have. May run in place: a copy of x is kept then.
 //   blobs: s unless there is a second bottom, then b with bias_term
+#include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/math.h"
+#include "carafe/layers/memory_format.h"
 #include "carafe/layers/operand.h"
 
 namespace carafe {
@@ -31,12 +33,17 @@ class ScaleLayer final : public Layer<T> {
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
-    const T* x = bottom[0]->data(stream);
-    if (bottom[0]->SharesDataWith(*top[0])) {
-      input_.Reshape(bottom[0]->shape());
-      stream.Copy(input_.mutable_data(stream), x, static_cast<size_t>(input_.count()));
+    const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
+    const T* x = bottom[0]->data(stream, format);
+    if (bottom[0]->SharesDataWith(*top[0])) KeepCopy(stream, *bottom[0], format, x, &input_);
+    T* y = top[0]->overwrite_data(stream, format);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format == Format::kBlocked8) {
+        return BlockedScale(stream, bottom[0]->blocked_geometry(), Operand(bottom).data(stream),
+                            param_.bias_term() ? Bias().data(stream) : nullptr, /*relu=*/false, x,
+                            y);
+      }
     }
-    T* y = top[0]->mutable_data(stream);
     ScaleChannels<T>(stream, axis, Operand(bottom).data(stream), x, y);
     if (param_.bias_term()) {
       AddToChannels<T>(stream, axis.outer, axis.channels, axis.inner, Bias().data(stream), y);
@@ -46,6 +53,12 @@ class ScaleLayer final : public Layer<T> {
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
+    const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
+    if constexpr (std::is_same_v<T, float>) {
+      if (format == Format::kBlocked8) {
+        return BlockedBackward(stream, top, propagate_down, bottom);
+      }
+    }
     const T* dy = top[0]->diff(stream);
     if (param_.bias_term() && this->param_propagate_down(BiasIndex())) {
       AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
@@ -64,6 +77,32 @@ class ScaleLayer final : public Layer<T> {
   }
 
  private:
+  void BlockedBackward(Stream& stream, Blobs<float> top, const std::vector<bool>& propagate_down,
+                       Blobs<float> bottom) {
+    const BlockedGeometry g = bottom[0]->blocked_geometry();
+    const float* dy = top[0]->diff(stream, Format::kBlocked8);
+    float *sums = nullptr, *products = nullptr;
+    if (param_.bias_term() && this->param_propagate_down(BiasIndex())) {
+      sums = Bias().mutable_diff(stream);
+    }
+    const float* input = nullptr;
+    if (learned_ ? this->param_propagate_down(0) : propagate_down[1]) {
+      const bool in_place = bottom[0]->SharesDataWith(*top[0]);
+      input = (in_place ? input_ : *bottom[0]).data(stream, Format::kBlocked8);
+      if (!learned_) bottom[1]->ZeroDiff(stream);
+      products = Operand(bottom).mutable_diff(stream);
+    }
+    BlockedAddSums(stream, g, dy, input, sums, products);
+    if (propagate_down[0]) {
+      BlockedScale(stream, g, Operand(bottom).data(stream), nullptr, /*relu=*/false, dy,
+                   bottom[0]->overwrite_diff(stream, Format::kBlocked8));
+    }
+  }
+  // Blocked where each channel has its number.
+  static Format FormatFor(const Stream& stream, ChannelAxis axis, const Blob<T>& bottom,
+                          const Blob<T>& top) {
+    return IsChannelAxis(axis, bottom.shape()) ? CommonFormat(stream, bottom, top) : Format::kPlain;
+  }
   Shape OperandShape(const Shapes& bottom) const {
     return learned_ ? LearnedOperand(this->spec(), "scale_param", bottom[0], param_.axis(),
                                      param_.num_axes())

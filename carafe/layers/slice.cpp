@@ -2,8 +2,11 @@
 // single top shares the bottom's memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "carafe/kernels/blocks.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -53,17 +56,20 @@ class Slice final : public Layer<T> {
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     if (top.size() == 1) return;
-    const T* x = bottom[0]->data(run.stream);
+    format_ = FormatFor(run.stream, bottom, top);
+    const T* x = bottom[0]->data(run.stream, format_);
     ForEach(bottom, top, [&](size_t i, int64_t rows, int64_t width, int64_t step, int64_t offset) {
-      CopyBlock(run.stream, rows, width, x + offset, step, top[i]->mutable_data(run.stream), width);
+      CopyBlock(run.stream, rows, width, x + offset, step,
+                top[i]->overwrite_data(run.stream, format_), width);
     });
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (top.size() == 1 || !propagate_down[0]) return;
-    T* dx = bottom[0]->mutable_diff(run.stream);
+    T* dx = bottom[0]->overwrite_diff(run.stream, format_);
     ForEach(bottom, top, [&](size_t i, int64_t rows, int64_t width, int64_t step, int64_t offset) {
-      CopyBlock(run.stream, rows, width, top[i]->diff(run.stream), width, dx + offset, step);
+      CopyBlock(run.stream, rows, width, top[i]->diff(run.stream, format_), width, dx + offset,
+                step);
     });
   }
 
@@ -72,20 +78,33 @@ class Slice final : public Layer<T> {
     return x.CanonicalAxis(param_.has_slice_dim() ? static_cast<int>(param_.slice_dim())
                                                   : param_.axis());
   }
+  // Blocked along the channels only, and where no block is shared between two tops.
+  Format FormatFor(const Stream& stream, Blobs<T> bottom, Blobs<T> top) const {
+    if (Axis(bottom[0]->shape()) != 1) return Format::kPlain;
+    for (size_t i = 0; i + 1 < top.size(); ++i) {
+      if (top[i]->shape()[1] % kBlockChannels != 0) return Format::kPlain;
+    }
+    return CommonFormat(stream, *bottom[0], *top[0]);
+  }
   // Calls visit(top, rows, width, step of the bottom's rows, offset in it) for each top's block.
   template <typename Visit>
   void ForEach(Blobs<T> bottom, Blobs<T> top, const Visit& visit) const {
     const int axis = Axis(bottom[0]->shape());
     const int64_t rows = bottom[0]->shape().Count(0, axis);
-    const int64_t step = bottom[0]->shape().Count(axis);
+    const int64_t step = RowCount(*bottom[0], rows, axis);
     int64_t offset = 0;
     for (size_t i = 0; i < top.size(); ++i) {
-      const int64_t width = top[i]->shape().Count(axis);
+      const int64_t width = RowCount(*top[i], rows, axis);
       visit(i, rows, width, step, offset);
       offset += width;
     }
   }
+  int64_t RowCount(const Blob<T>& blob, int64_t rows, int axis) const {
+    return format_ == Format::kPlain ? blob.shape().Count(axis)
+                                     : StoredCount(blob, format_) / std::max<int64_t>(rows, 1);
+  }
   const SliceParameter param_;
+  Format format_ = Format::kPlain;  // of the last Forward
 };
 
 const RegisterLayer<Slice> kRegistered{{.type = "Slice",

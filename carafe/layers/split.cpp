@@ -1,6 +1,7 @@
 // One blob for several users: the tops share the bottom's data, and their gradients are added.
 #include "carafe/kernels/math.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
@@ -21,14 +22,17 @@ class Split final : public Layer<T> {
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
-    const int64_t n = bottom[0]->count();
-    T* dx = bottom[0]->mutable_diff(stream);
+    const Format format = CommonFormat(stream, *bottom[0], *top[0]);
+    const int64_t n = StoredCount(*bottom[0], format);
+    T* dx = bottom[0]->overwrite_diff(stream, format);
     if (top.size() == 1) {
-      stream.Copy(dx, top[0]->diff(stream), static_cast<size_t>(n));
+      stream.Copy(dx, top[0]->diff(stream, format), static_cast<size_t>(n));
       return;
     }
-    Add<T>(stream, n, top[0]->diff(stream), top[1]->diff(stream), dx);
-    for (size_t i = 2; i < top.size(); ++i) Axpy<T>(stream, n, 1, top[i]->diff(stream), dx);
+    Add<T>(stream, n, top[0]->diff(stream, format), top[1]->diff(stream, format), dx);
+    for (size_t i = 2; i < top.size(); ++i) {
+      Axpy<T>(stream, n, 1, top[i]->diff(stream, format), dx);
+    }
   }
 };
 

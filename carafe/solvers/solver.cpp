@@ -74,11 +74,9 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
   }
 }
 
+// All that travels: the parameters that learn, and the running statistics as one more.
 template <typename T>
-void Solver<T>::Connect(const std::string& exchange, Group& group, const ConnectOptions& options) {
-  exchange_.reset();  // of an earlier call
-  exchange_name_ = exchange;
-  connect_ = options;
+std::vector<ParamInfo<T>> Solver<T>::ParamInfos() {
   std::vector<ParamInfo<T>> infos;
   for (const int p : exchanged_) {
     const Param<T>& param = net_->params()[static_cast<size_t>(p)];
@@ -106,6 +104,15 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, const Connect
     for (int w = 1; w < workers(); ++w)
       infos.back().other_gradients.push_back(running_values_[static_cast<size_t>(w)].data());
   }
+  return infos;
+}
+
+template <typename T>
+void Solver<T>::Connect(const std::string& exchange, Group& group, const ConnectOptions& options) {
+  exchange_.reset();  // of an earlier call
+  exchange_name_ = exchange;
+  connect_ = options;
+  const std::vector<ParamInfo<T>> infos = ParamInfos();
   CopyRunningToWorkers();
   group_ = &group;
   if (options_.replica.count > 1) team_sum_ = std::make_unique<TeamSum>(workers(), group);
@@ -131,8 +138,22 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, const Connect
                        .workers = workers(),
                        .update_needs_all = param().clip_gradients() >= 0 || !callbacks_.empty(),
                        .bucket_bytes = options.bucket_bytes,
+                       .bucket_sizes = options.bucket_sizes,
                        .overlap = options.overlap,
                        .scheme = options.scheme});
+}
+
+template <typename T>
+typename Solver<T>::Merged Solver<T>::MergeBuckets() {
+  Drain();
+  const std::vector<double> ready = exchange_->ready_times();
+  exchange_.reset();  // the measurement uses its tags
+  Merged merged{MeasureSumCost(*group_, exchange_name_, connect_.scheme)};
+  ConnectOptions options = connect_;
+  options.bucket_sizes = PlanBuckets<T>(*group_, ParamInfos(), ready, merged.cost);
+  merged.buckets = options.bucket_sizes.size();
+  Connect(std::string(exchange_name_), *group_, options);
+  return merged;
 }
 
 template <typename T>

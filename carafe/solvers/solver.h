@@ -21,6 +21,7 @@ namespace carafe {
 
 struct ConnectOptions {
   size_t bucket_bytes = size_t{4} << 20;
+  std::vector<int> bucket_sizes = {};  // instead, see ExchangeSetup
   bool overlap = true;
   SchemeSettings scheme = {};
 };
@@ -57,6 +58,13 @@ class Solver {
   // Step; an exchange of one worker is MakeExchange("allreduce", ...) on a Group of one.
   void Connect(const std::string& exchange, Group& group, const ConnectOptions& options);
 
+  // Connects anew with the buckets that suit the measured cost of a sum and the last Step's
+  // backward pass; returns that cost and their number. On every rank alike, between Steps.
+  struct Merged {
+    SumCost cost;
+    size_t buckets = 0;
+  };
+  Merged MergeBuckets();
   void Disconnect();  // the group is about to end; no Step after that
   // On every worker alike. From now on nothing of the next step hides the end of this one.
   void AddCallback(SolverCallback callback);
@@ -112,6 +120,7 @@ class Solver {
 
   void BeforeRead(int worker, int param);
   void GradientFinal(int worker, int param, bool announce);
+  std::vector<ParamInfo<T>> ParamInfos();
   double Passes(int worker);  // returns the sum of the losses
   void Update(int param);
   void UpdateFrozen();

@@ -29,7 +29,7 @@ struct TrainOptions {
   int64_t warmup = 0;               // iterations
   int workers = 1;                  // replicas in this process, each with the stream's threads
   std::string exchange;             // "": the solver's
-  double bucket_mb = 4;
+  double bucket_mb = 0;  // gradients that travel together; 0: by measurement, after some iterations
   std::optional<bool> overlap;          // absent: the solver's
   std::optional<bool> sync_batch_norm;  // absent: the solver's
   SchemeSettings scheme;
@@ -78,6 +78,7 @@ class Trainer {
   void AddLoss(double loss);
   void StopOnNan(int64_t iteration);
   void CheckReplicas();
+  void MergeBuckets();
   void FinishRun(TrainEnd end);
   bool TrySnapshot();
   int64_t FileBatch() const;

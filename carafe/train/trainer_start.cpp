@@ -15,6 +15,8 @@
 namespace carafe {
 namespace {
 
+constexpr double kFirstBucketMb = 4;  // until the cost of a sum is measured
+
 void CheckChoice(const char* flag, const std::string& value, const std::set<std::string>& choices) {
   if (choices.contains(value)) return;
   throw ConfigError(fmt::format("--{} is \"{}\"", flag, value),
@@ -39,6 +41,9 @@ void CheckOptions(const TrainOptions& options, int workers) {
                                   options.global_batch, workers),
                       "give at least one row per worker");
   }
+  if (!(options.bucket_mb >= 0))
+    throw ConfigError(fmt::format("--bucket_mb is {:g}", options.bucket_mb),
+                      "give a size in MB, or 0 to have it measured");
   if (options.warmup < 0) throw ConfigError("--warmup is negative", "give a number of iterations");
 }
 
@@ -62,7 +67,8 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   ShareStart();
   ScaleRate();
   solver_->Connect(exchange(), group_,
-                   {.bucket_bytes = static_cast<size_t>(options_.bucket_mb * 1048576),
+                   {.bucket_bytes = static_cast<size_t>(
+                        (options_.bucket_mb > 0 ? options_.bucket_mb : kFirstBucketMb) * 1048576),
                     .overlap = options_.overlap.value_or(solver_->param().overlap()),
                     .scheme = options_.scheme});
   start_iteration_ = displayed_at_ = solver_->iteration();

@@ -117,7 +117,10 @@ LayerTester<T>& LayerTester<T>::SetPass(int64_t pass) {
 
 template <typename T>
 LayerTester<T>& LayerTester<T>::Forward() {
-  for (size_t i = 0; i < bottoms_.size(); ++i) bottoms_[i]->SetData(stream_, values_[i]);
+  for (size_t i = 0; i < bottoms_.size(); ++i) {
+    bottoms_[i]->SetData(stream_, values_[i]);
+    if (bottoms_[i]->Takes(stream_, options_.format)) bottoms_[i]->data(stream_, options_.format);
+  }
   layer_->Reshape(run_, bottoms_, tops_);
   layer_->Forward(run_, bottoms_, tops_);
   return *this;
@@ -141,6 +144,7 @@ LayerTester<T>& LayerTester<T>::Backward(const std::vector<bool>& propagate_down
   for (size_t i = 0; i < tops_.size(); ++i) {
     if (!top_diff_[i].empty()) {
       tops_[i]->SetDiff(stream_, top_diff_[i]);
+      if (tops_[i]->Takes(stream_, options_.format)) tops_[i]->diff(stream_, options_.format);
     } else if (info_.is_loss && i == 0) {
       const LayerParameter& param = layer_->spec().param();
       const float weight = param.loss_weight_size() > 0 ? param.loss_weight(0) : 1;

@@ -19,6 +19,8 @@ struct TesterOptions {
   int threads = 1;
   int tops = 0;           // 0: as many as the layer needs at least
   bool in_place = false;  // top 0 is bottom 0
+  // What bottoms and top gradients that can lie in it are in when the layer gets them.
+  Format format = Format::kPlain;
 };
 
 // Bottoms start with Gaussian numbers that depend on the seed alone. Not thread-safe.
