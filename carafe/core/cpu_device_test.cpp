@@ -45,9 +45,7 @@ TEST(CpuDevice, TakesNothingForNothing) {
   CpuDevice().Free(nullptr);
 }
 
-TEST(CpuDevice, RefusesMoreThanThereIs) {
-  EXPECT_THROW(CpuDevice().Allocate(SIZE_MAX), DataError);
-}
+TEST(CpuDevice, RefusesMoreThanThereIs) { EXPECT_THROW(CpuDevice().Allocate(SIZE_MAX), DataError); }
 
 }  // namespace
 }  // namespace carafe
