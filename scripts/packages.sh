@@ -27,6 +27,7 @@ build|libpng-dev|decodes and encodes PNG
 build|libxxhash-dev|hashes that compare weights between ranks
 build|zlib1g-dev|reads compressed data sets
 build|libopenblas-openmp-dev|matrix products, in the threads of OpenMP
+build|libdnnl-dev|direct convolutions in blocked formats (oneDNN)
 openmpi|openmpi-bin|mpirun: starts the ranks
 openmpi|libopenmpi-dev|builds the plug-in for Open MPI
 mpich|mpich|the other mpirun
