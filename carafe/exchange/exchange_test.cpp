@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -141,7 +142,8 @@ TEST(Exchange, WorksWithoutAnyParameter) {
 // The values after some steps of `ranks` times `workers`, each with gradients of its own and a
 // thread of its own; the same on all ranks.
 std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers, bool overlap,
-                               bool needs_all, const SchemeSettings& settings = {}) {
+                               bool needs_all, const SchemeSettings& settings = {},
+                               int delay_seed = 0) {
   const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7};
   constexpr int kSteps = 3;
   std::vector<std::vector<float>> values(static_cast<size_t>(ranks));
@@ -180,7 +182,10 @@ std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers
             exchange->AwaitValue(w, p, stream);
           exchange->Drain(w, stream);
           const int worker = group.rank() * workers + w;
+          std::mt19937 random(static_cast<unsigned>(delay_seed * 1000 + step * 100 + worker));
           for (int p = static_cast<int>(counts.size()); p-- > 0;) {
+            if (delay_seed != 0 && random() % 3 == 0)
+              std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
             const ParamInfo<float>& param = arenas[static_cast<size_t>(w)].params[p];
             for (int64_t i = 0; i < param.count; ++i)
               param.gradient[i] += OrderSensitive<float>(worker, step * 31 + p * 613 + i);
@@ -215,6 +220,18 @@ TEST(Exchange, EverySchemeAndEverySplitOfTheWorkersGivesTheSameBits) {
               expected);
     EXPECT_EQ(ValuesAfter("tree", total, 1, true, false, {.message_bytes = 100, .branches = 3}),
               expected);
+  }
+}
+
+TEST(Exchange, WorkersThatAreLateAtRandomChangeNoBit) {
+  std::map<int, std::vector<float>> expected;
+  for (int seed = 1; seed <= 200; ++seed) {
+    const int ranks = 2 + seed % 3, workers = 1 + seed % 2;
+    const char* const schemes[] = {"allreduce", "server", "tree"};
+    const std::vector<float> values = ValuesAfter(schemes[seed / 6 % 3], ranks, workers, true,
+                                                  false, {.message_bytes = 2000}, seed);
+    const auto [first, is_new] = expected.emplace(ranks * workers * 10 + workers, values);
+    ASSERT_EQ(values, first->second) << "seed " << seed;
   }
 }
 
