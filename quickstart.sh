@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # From a bare Debian to LeNet trained over MPI ranks.
 #
-# usage: ./quickstart.sh [--no-install] [--ranks N] [--mpi openmpi|mpich]
+# usage: ./quickstart.sh [--no-install] [--ranks N] [--mpi openmpi|mpich] [--python]
 #
 #   --no-install   install no packages; say what is missing and go on
 #   --ranks N      MPI ranks that train together (default 2)
 #   --mpi NAME     openmpi (default) or mpich
+#   --python       build the Python package instead (import caffe), with its environment build/venv; train nothing
 #
 # Installs the packages that are missing, builds build/tools/carafe, draws the embedded data set of digits,
 # trains LeNet on it, and prints the test accuracy and where everything lies.
@@ -14,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/steps.sh
 source scripts/packages.sh
 source scripts/build.sh
+source scripts/python.sh
 
 usage() { sed -n '/^# usage/,/^$/{/^#/s/^# \{0,1\}//p}' quickstart.sh; }
 
@@ -22,10 +24,11 @@ wrong_usage() {
   exit 2
 }
 
-install=() ranks=2 mpi=openmpi
+install=() ranks=2 mpi=openmpi python=0
 while [ $# != 0 ]; do
   case $1 in
   --no-install) install=(--no-install) ;;
+  --python) python=1 ;;
   --ranks=* | --mpi=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue ;;
   --ranks | --mpi)
     [ $# -ge 2 ] || wrong_usage "$1 needs a value"
@@ -118,6 +121,27 @@ report() {
   printf '\nTo see what else it does: %s --help\n' $carafe
 }
 
+# A check that stands for the whole: the module loads, and sees the layers.
+build_package() {
+  ensure_packages "${install[@]}" build "$mpi" python
+  if ! make_venv $logs/venv.log python/requirements.txt; then
+    show_log_tail $logs/venv.log
+    complain 'build/venv could not be made' 'see whether PyPI can be reached, and whether python3 -m venv works'
+    exit 1
+  fi
+  build_python $logs carafe_program carafe_python
+  run_step 'import caffe' $logs/import.log 'see the log; build/venv and build/ can be deleted and made anew' \
+    env PYTHONPATH=python:build/python build/venv/bin/python -c 'import caffe; print(caffe.layer_type_list())'
+  printf '\nThe Python package is built. In this folder:\n'
+  printf '  source build/venv/bin/activate\n  export PYTHONPATH=%s/python:%s/build/python\n' "$PWD" "$PWD"
+  printf "  python -c 'import caffe; print(caffe.layer_type_list())'\n"
+  printf '  mpirun -n 2 python python/train.py --solver=SOLVER\n'
+}
+
+if [ "$python" = 1 ]; then
+  build_package
+  exit
+fi
 ensure_packages "${install[@]}" build "$mpi"
 build_preset release $logs carafe_program
 draw_digits

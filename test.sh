@@ -13,6 +13,7 @@
 #   cli         the program as a user calls it; OpenCV as a reader of its files
 #   ranks       training under mpirun, Open MPI and MPICH
 #   cluster     training on hosts that are network namespaces; only for root, with iproute2
+#   python    the Python package, in build/venv; only where PyPI can be reached
 #   asan      unit and golden with address and undefined-behaviour sanitizers
 #   tsan      comm, exchange and data with the thread sanitizer
 #   fuzz      every fuzzer for 20 s, after the inputs that once broke something
@@ -26,8 +27,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 source scripts/steps.sh
 source scripts/packages.sh
 source scripts/build.sh
+source scripts/python.sh
 
-order=(format arrows scripts unit golden cli ranks cluster asan tsan fuzz cuda)
+order=(format arrows scripts unit golden cli ranks cluster python asan tsan fuzz cuda)
 logs=build/test-logs
 declare -A wanted=()
 install=()
@@ -37,7 +39,7 @@ for argument in "$@"; do
   -h | --help) sed -n '/^# usage/,/^set /{/^#/s/^# \{0,1\}//p}' test.sh && exit 0 ;;
   all) for stage in "${order[@]}"; do wanted[$stage]=1; done ;;
   release) wanted[unit]=1 wanted[golden]=1 wanted[cli]=1 wanted[ranks]=1 wanted[cluster]=1 ;;
-  format | arrows | scripts | unit | golden | cli | ranks | cluster | asan | tsan | fuzz | cuda) wanted[$argument]=1 ;;
+  format | arrows | scripts | unit | golden | cli | ranks | cluster | python | asan | tsan | fuzz | cuda) wanted[$argument]=1 ;;
   *) complain "there is no stage \"$argument\"" 'see ./test.sh --help' && exit 2 ;;
   esac
 done
@@ -173,6 +175,19 @@ stage_cluster() {
   run_scripts cluster tests/cluster/run.py
 }
 
+stage_python() {
+  if ! make_venv "$logs/venv.log" python/requirements.txt tests/python/requirements.txt; then
+    echo "  not run: build/venv could not be made (PyPI out of reach?); see $logs/venv.log"
+    return
+  fi
+  if ! build_python "$logs" carafe_program carafe_python; then
+    count 0 1 'build (python)'
+    return
+  fi
+  run_test python python '' env PYTHONPATH=python:build/python OMP_NUM_THREADS=1 \
+    build/venv/bin/python tests/python/run.py
+}
+
 stage_asan() {
   # shellcheck disable=SC2046
   build_tests asan carafe_unit $(golden_target) || return
@@ -215,7 +230,8 @@ run_stage() {
 }
 
 groups=(tests)
-! is_wanted unit golden cli ranks cluster asan tsan fuzz cuda || groups=(build openmpi mpich tests data)
+! is_wanted unit golden cli ranks cluster python asan tsan fuzz cuda || groups=(build openmpi mpich tests data)
+! is_wanted python || groups+=(python)
 ! is_wanted fuzz || groups+=(fuzz)
 ! is_wanted cluster || groups+=(cluster)
 if ! ensure_packages "${install[@]}" "${groups[@]}"; then
@@ -230,7 +246,7 @@ for stage in format arrows scripts; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
 ! is_wanted unit golden cli ranks cluster || run_stage build build_release
-for stage in unit golden cli ranks cluster asan tsan fuzz cuda; do
+for stage in unit golden cli ranks cluster python asan tsan fuzz cuda; do
   ! is_wanted $stage || run_stage $stage stage_$stage
 done
 

@@ -4,8 +4,9 @@
 file(GLOB kernel_sources CONFIGURE_DEPENDS kernels/*.cpp solvers/rules/*.cpp)
 list(FILTER kernel_sources EXCLUDE REGEX "_test\\.cpp$")
 list(FILTER kernel_sources EXCLUDE REGEX "/(no_)?cuda[a-z_]*\\.cpp$")
-# Vector code for CPUs alone.
-list(FILTER kernel_sources EXCLUDE REGEX "/(blocked_[a-z_]*|cpu_[a-z_]*|packed_gemm|small_batch)\\.cpp$")
+# Vector code for CPUs alone, with no templates that a file compiled as CUDA could have too.
+list(FILTER kernel_sources EXCLUDE REGEX
+     "/(blocked_[a-z_]*|cpu_[a-z_]*|packed_gemm|small_batch|winograd[a-z_]*|convolution_algorithms|(no_)?dnnl[a-z_]*)\\.cpp$")
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_DEFINITIONS CARAFE_CUDA)
 list(FILTER kernel_sources EXCLUDE REGEX "/gemm\\.cpp$")
 set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CUDA SKIP_PRECOMPILE_HEADERS ON)

@@ -15,6 +15,8 @@ pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 find_package(leveldb REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+# Faster convolutions; without it, im2col and our own Winograd kernels. Version 3 has another interface.
+find_package(dnnl 2.6 QUIET)
 
 # The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h

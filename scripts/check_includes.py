@@ -53,7 +53,7 @@ EXTERNAL = [
     (r"mpi\.h$", {"comm"}, "only comm/ calls MPI"),
     (r"carafe\.pb\.h$", {"proto"}, "messages come from carafe/proto/messages.h"),
     (r"google/protobuf/", {f for f in ARROWS if "proto" in reachable(f)}, "no arrow leads to proto/"),
-    (r"cblas\.h$|cublas|cudnn", {"kernels"}, "BLAS and cuDNN are functions of kernels/"),
+    (r"cblas\.h$|cublas|cudnn|dnnl\.hpp?$", {"kernels"}, "BLAS, cuDNN and oneDNN are functions of kernels/"),
     (r"cuda_runtime", {"core", "kernels", "comm"}, "devices are a matter of core/"),
     (r"lmdb\.h$|^hdf5\.h$", {"data"}, "databases and HDF5 are a matter of data/"),
 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages that Carafe needs, and why; installs those that are missing.
-#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests cluster fuzz data docs
-#                                                   tidy; default: all but cluster, fuzz, docs and tidy
+#   scripts/packages.sh [--no-install] [GROUP...]   groups: build openmpi mpich tests cluster python fuzz data docs
+#                                                   tidy; default: all but cluster, python, fuzz, docs and tidy
 #   scripts/packages.sh --list                      prints every package with its reason
 # --no-install only says what is missing. Sourced, it gives the function ensure_packages with the same arguments.
 
@@ -27,6 +27,7 @@ build|libpng-dev|decodes and encodes PNG
 build|libxxhash-dev|hashes that compare weights between ranks
 build|zlib1g-dev|reads compressed data sets
 build|libopenblas-openmp-dev|matrix products, in the threads of OpenMP
+build|libdnnl-dev|direct convolutions in blocked formats (oneDNN)
 openmpi|openmpi-bin|mpirun: starts the ranks
 openmpi|libopenmpi-dev|builds the plug-in for Open MPI
 mpich|mpich|the other mpirun
@@ -38,6 +39,10 @@ tests|python3|checks include arrows, counts results
 tests|python3-venv|OpenCV, a second reader of our files, in an environment of its own
 cluster|iproute2|makes hosts out of network namespaces (tests/cluster)
 cluster|iperf3|measures the cables between them
+python|python3|runs the Python package
+python|python3-dev|builds its module
+python|python3-venv|keeps its packages in build/venv
+python|graphviz|draws nets (caffe.draw, draw_net.py)
 fuzz|clang-19|compiles the fuzzers
 fuzz|libclang-rt-19-dev|libFuzzer and the sanitizers of that compiler
 fuzz|libomp-19-dev|OpenMP of that compiler
@@ -142,8 +147,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     for argument in "$@"; do
       case $argument in
       --no-install) flags+=("$argument") ;;
-      build | openmpi | mpich | tests | cluster | fuzz | data | docs | tidy) groups+=("$argument") ;;
-      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, cluster, fuzz, data, docs or tidy'; exit 2 ;;
+      build | openmpi | mpich | tests | cluster | python | fuzz | data | docs | tidy) groups+=("$argument") ;;
+      *) complain "there is no package group \"$argument\"" 'use build, openmpi, mpich, tests, cluster, python, fuzz, data, docs or tidy'; exit 2 ;;
       esac
     done
     [ ${#groups[@]} != 0 ] || groups=(build openmpi mpich tests data)

@@ -5,8 +5,8 @@
 //   gemm N           -> {"flop": 2 N^3, "seconds": [5 of them]}; needs no net
 //   save START       -> {}; inputs and parameters as they are, to a file (see tensor_file.h)
 //   result FILE      -> {}; runs once and writes what came out
-//   compare FILE     -> {"loss" or "scores": e, "gradients": e, "worst": name}; runs once and tells
-//                       the relative distance from the result in the file
+//   compare A B      -> {"loss" or "scores": e, "gradients": e, "worst": name}; the distance of
+//                       result A from result B, relative to B; needs no net
 // An error is answered by {"error": text}. Ends with its input.
 #include <fmt/format.h>
 
@@ -73,7 +73,7 @@ Json TimeGemm(int threads, int64_t n) {
 // before BatchNorm) is no scale: none counts as smaller than 1e-4 of the largest. Written so that
 // NaN is the worst of all.
 Json Compare(const std::vector<Tensor>& mine, const std::vector<Tensor>& expected) {
-  Ensure(mine.size() == expected.size(), "the file is of another net");
+  Ensure(mine.size() == expected.size(), "the files are of two nets");
   std::vector<Distance> distances;
   for (size_t i = 0; i < mine.size(); ++i) distances.push_back(DistanceOf(mine[i], expected[i]));
   const double tiny = std::numeric_limits<double>::min();
@@ -93,13 +93,13 @@ Json Compare(const std::vector<Tensor>& mine, const std::vector<Tensor>& expecte
 
 Json Answer(const std::string& line, Subject* subject, int threads) {
   std::istringstream words(line);
-  std::string command, argument;
-  words >> command >> argument;
+  std::string command, argument, other;
+  words >> command >> argument >> other;
+  if (command == "compare") return Compare(ReadTensors(argument), ReadTensors(other));
   if (command == "gemm") return TimeGemm(threads, std::stoll(argument));
   if (subject == nullptr) throw ConfigError("there is no net", "give --solver or --model");
   if (command == "info") return {{"flop", subject->Flop()}, {"parameters", subject->Learned()}};
   if (command == "run") return {{"seconds", subject->Run(std::stoi(argument))}};
-  if (command == "compare") return Compare(subject->Result(), ReadTensors(argument));
   if (command == "save") {
     WriteTensors(argument, subject->Start());
   } else if (command == "result") {

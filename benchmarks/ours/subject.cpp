@@ -23,7 +23,7 @@ Subject::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.t
   if (!options.solver.empty()) {
     solver_ = std::make_unique<Solver<float>>(LoadSolverSpec(options.solver), stream_,
                                               SolverOptions{.seed = kSeed});
-    solver_->Connect("allreduce", alone_, kBucketBytes, /*overlap=*/true);
+    solver_->Connect("allreduce", alone_, {.bucket_bytes = kBucketBytes});
   } else {
     NetState state;
     state.set_phase(TEST);

@@ -1,7 +1,9 @@
 """One case of the race: check the results, then blocks by turns: ours, PyTorch's, ours, PyTorch's, ..."""
 import contextlib
 import math
+import pathlib
 import statistics
+import tempfile
 import time
 
 from race import nets
@@ -14,7 +16,7 @@ MOST_ITERATIONS = 500
 # A layout of PyTorch's that is this much slower than the other after so many blocks is out of the race.
 DROP_AFTER, DROP_RATIO = 2, 1.3
 SGEMM_SIDE = 2048
-PLAIN = {"CARAFE_ALGORITHM": "direct"}  # the reference kernels
+PLAIN = {"CARAFE_ALGORITHM": "gemm"}  # the reference kernels: im2col and matrix products
 # The two sides add in different orders, and a ReLU or a maximum near a tie then lets a gradient through elsewhere: deep
 # nets differ by 1e-2 in the first layers' gradients (so does PyTorch from itself in double). A wrong kernel gives 1.
 LIMITS = {"loss": 1e-4, "scores": 1e-3, "gradients": 5e-2}
@@ -51,22 +53,18 @@ class Sides:
 def check(sides, case):
     """Runs once from the same inputs and parameters: our side with its plain kernels, as it is timed, and PyTorch.
     Returns {with whom: errors}; raises WrongResult if they part."""
-    start, plain, result = (sides.folder / f"{name}.tensors" for name in ("start", "plain", "result"))
     found = {}
-    try:
+    with tempfile.TemporaryDirectory(dir=sides.folder) as folder:
+        start, plain, result = (pathlib.Path(folder) / name for name in ("start", "plain", "result"))
         with sides.ours(case, dropout=False, environment=PLAIN) as worker:
             worker.ask(f"result {plain}")
         with sides.ours(case, dropout=False) as worker:
-            found["plain"] = verdict(case, "the plain kernels'", worker.ask(f"compare {plain}"))
+            worker.ask(f"save {start}")
+            worker.ask(f"result {result}")
+            found["plain"] = verdict(case, "the plain kernels'", worker.ask(f"compare {result} {plain}"))
         if sides.peer:
-            with sides.ours(case, dropout=False) as worker:
-                worker.ask(f"save {start}")
-                worker.ask(f"result {result}")
             with sides.theirs(case, "nchw", dropout=False) as worker:
                 found["peer"] = verdict(case, "PyTorch's", worker.ask(f"compare {start} {result}"))
-    finally:
-        for path in (start, plain, result):
-            path.unlink(missing_ok=True)
     return found
 
 

@@ -27,13 +27,42 @@ void* Buffer::Get(Stream& stream, size_t bytes) {
   return memory_;
 }
 
+namespace {
+
+// Somebody outside looks at the memory, and knows the plain format only.
+bool IsPinned(const Storage& half, const Stream& stream) {
+  const size_t bytes = half.buffer->bytes();
+  // Memory that is there is given out without a look at the stream.
+  return bytes > 0 && HasPin(half.buffer->Get(const_cast<Stream&>(stream), bytes), bytes);
+}
+
+// A layer that chose a format before somebody looked gets other memory: what is looked at is never
+// reordered.
+void LeavePinned(Storage& half, Stream& stream) {
+  if (!IsPinned(half, stream)) return;
+  const size_t bytes = half.buffer->bytes();
+  auto fresh = std::make_shared<Buffer>();
+  stream.Copy(static_cast<char*>(fresh->Get(stream, bytes)),
+              static_cast<const char*>(half.buffer->Get(stream, bytes)), bytes);
+  half.buffer = std::move(fresh);
+}
+
+template <typename T>
+bool CanBeBlocked(const Shape& shape, const Storage& data, const Storage& diff,
+                  const Stream& stream) {
+  constexpr int64_t kMost = int64_t{1}
+                            << 56;  // elements; with padding still within 64 bits of bytes
+  return std::is_same_v<T, float> && stream.on_cpu() && HasBlockedGeometry(shape) &&
+         shape.Count() <= kMost && !data.placed && !diff.placed;
+}
+
+}  // namespace
+
 template <typename T>
 bool Blob<T>::Takes(const Stream& stream, Format format) const {
   if (format == Format::kPlain) return true;
-  constexpr int64_t kMost = int64_t{1}
-                            << 56;  // elements; with padding still within 64 bits of bytes
-  return std::is_same_v<T, float> && stream.on_cpu() && HasBlockedGeometry(shape_) &&
-         count() <= kMost && !data_->placed && !diff_->placed;
+  return CanBeBlocked<T>(shape_, *data_, *diff_, stream) && !IsPinned(*data_, stream) &&
+         !IsPinned(*diff_, stream);
 }
 
 template <typename T>
@@ -45,7 +74,9 @@ Format Blob<T>::FormatOf(const Storage& half) const {
 template <typename T>
 T* Blob<T>::As(Storage& half, Stream& stream, Format format) const {
   if (format == Format::kPlain) return Plain(half, stream);
-  Ensure(Takes(stream, format), "a blob cannot lie in the format that a layer asked for");
+  Ensure(CanBeBlocked<T>(shape_, *data_, *diff_, stream),
+         "a blob cannot lie in the format that a layer asked for");
+  LeavePinned(half, stream);
   const BlockedGeometry g = blocked_geometry();
   if (half.format != Format::kPlain && half.geometry != g) MakePlain(half, stream);
   T* values = Get(half, stream, g.padded_count());
@@ -63,7 +94,9 @@ T* Blob<T>::Overwrite(Storage& half, Stream& stream, Format format) const {
     half.format = Format::kPlain;
     return Get(half, stream, count());
   }
-  Ensure(Takes(stream, format), "a blob cannot lie in the format that a layer asked for");
+  Ensure(CanBeBlocked<T>(shape_, *data_, *diff_, stream),
+         "a blob cannot lie in the format that a layer asked for");
+  LeavePinned(half, stream);
   const BlockedGeometry g = blocked_geometry();
   T* values = Get(half, stream, g.padded_count());
   if constexpr (std::is_same_v<T, float>) {

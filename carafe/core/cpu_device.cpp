@@ -1,6 +1,8 @@
 // The CPU as a Device: aligned host memory; every operation is done when the call returns.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,22 +13,43 @@ namespace carafe {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugeFrom = 4 * kHugePage;
+
+// Fewer faults and fewer misses of the TLB in large arrays. Only a wish: kernels may not know it.
+void AskForHugePages(char* memory, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t last = (begin + bytes) / kHugePage * kHugePage;
+  if (last > first) madvise(memory + (first - begin), last - first, MADV_HUGEPAGE);
+}
 
 class Cpu final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string name() const override { return "CPU"; }
+  // calloc, not memset: pages of a large piece come from the kernel as zeros when they are first
+  // touched, by the thread that uses them, and not at all if nobody does (gradients of a deployed
+  // net). Before the piece lies the pointer that free() wants.
   void* Allocate(size_t bytes) override {
-    const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* memory = padded < bytes ? nullptr : std::aligned_alloc(kAlignment, padded);
-    if (memory == nullptr && bytes > 0) {
+    if (bytes == 0) return nullptr;
+    const size_t all = bytes + 2 * kAlignment;  // a vector may be read past the end
+    char* const start = all < bytes ? nullptr : static_cast<char*>(std::calloc(all, 1));
+    if (start == nullptr) {
       throw DataError("memory", -1, fmt::format("{} bytes are not to be had", bytes),
                       "use a smaller batch or a smaller net");
     }
-    if (memory != nullptr) std::memset(memory, 0, padded);
+    char* const memory = start + kAlignment - reinterpret_cast<uintptr_t>(start) % kAlignment;
+    std::memcpy(memory - sizeof(start), &start, sizeof(start));
+    if (bytes >= kHugeFrom) AskForHugePages(memory, bytes);
     return memory;
   }
-  void Free(void* memory) noexcept override { std::free(memory); }
+  void Free(void* memory) noexcept override {
+    if (memory == nullptr) return;
+    void* start = nullptr;
+    std::memcpy(&start, static_cast<char*>(memory) - sizeof(start), sizeof(start));
+    std::free(start);
+  }
   void* CreateStream() override { return nullptr; }
   void DestroyStream(void*) noexcept override {}
   void Synchronize(void*) override {}

@@ -1,5 +1,7 @@
 #include "carafe/core/pinned.h"
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -13,6 +15,7 @@ struct Waiting {  // memory that would have been freed
 
 struct Pins {
   std::mutex mutex;
+  std::atomic<int64_t> total{0};
   std::map<const char*, int> count;        // pins by the address that they hold
   std::map<const char*, Waiting> waiting;  // by where it starts
 
@@ -34,6 +37,7 @@ Pin::Pin(const void* memory) : memory_(memory) {
   Pins& pins = AllPins();
   const std::lock_guard lock(pins.mutex);
   ++pins.count[static_cast<const char*>(memory)];
+  ++pins.total;
 }
 
 Pin::~Pin() {
@@ -41,6 +45,7 @@ Pin::~Pin() {
   const std::lock_guard lock(pins.mutex);
   const char* const address = static_cast<const char*>(memory_);
   const auto found = pins.count.find(address);
+  --pins.total;
   if (--found->second > 0) return;
   pins.count.erase(found);
   auto piece = pins.waiting.upper_bound(address);
@@ -50,6 +55,14 @@ Pin::~Pin() {
   if (address >= waiting.end || pins.AnyIn(begin, waiting.end)) return;
   pins.waiting.erase(piece);
   waiting.device->Free(const_cast<char*>(begin));
+}
+
+bool HasPin(const void* memory, size_t bytes) {
+  Pins& pins = AllPins();
+  if (pins.total == 0) return false;
+  const std::lock_guard lock(pins.mutex);
+  const char* const begin = static_cast<const char*>(memory);
+  return pins.AnyIn(begin, begin + bytes);
 }
 
 void FreeUnpinned(Device& device, void* memory, size_t bytes) noexcept {

@@ -21,6 +21,9 @@ class Pin {
   const void* const memory_;
 };
 
+// Whether a pin points into the piece. Costs next to nothing while there are no pins at all.
+bool HasPin(const void* memory, size_t bytes);
+
 // Frees a piece of memory: at once if no pin points into it, else when the last such pin goes.
 void FreeUnpinned(Device& device, void* memory, size_t bytes) noexcept;
 

@@ -79,5 +79,29 @@ TEST(Pinned, ABlobThatGrowsLeavesPinnedMemoryAlone) {
   EXPECT_EQ(device.freed, 1);
 }
 
+TEST(Pinned, ABlobThatIsLookedAtStaysPlain) {
+  Stream stream;
+  Blob<float> blob(Shape{1, 8, 2});
+  float* data = blob.mutable_data(stream);
+  EXPECT_TRUE(blob.Takes(stream, Format::kBlocked8));
+  {
+    const Pin pin(data + 3);
+    EXPECT_FALSE(blob.Takes(stream, Format::kBlocked8));
+    EXPECT_TRUE(blob.Takes(stream, Format::kPlain));
+  }
+  EXPECT_TRUE(blob.Takes(stream, Format::kBlocked8));
+}
+
+TEST(Pinned, ABlobThatIsReorderedNonethelessMovesAway) {
+  Stream stream;
+  Blob<float> blob(Shape{1, 8, 2});
+  float* seen = blob.mutable_data(stream);
+  for (int i = 0; i < 16; ++i) seen[i] = static_cast<float>(i);
+  const Pin pin(seen);
+  EXPECT_NE(blob.data(stream, Format::kBlocked8), seen);
+  EXPECT_EQ(blob.data(stream)[5], 5);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(seen[i], i);
+}
+
 }  // namespace
 }  // namespace carafe

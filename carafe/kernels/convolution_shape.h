@@ -17,6 +17,8 @@ struct ConvolutionShape {
   int64_t pad_h = 0, pad_w = 0;
   int64_t dilation_h = 1, dilation_w = 1;
 
+  bool operator==(const ConvolutionShape&) const = default;
+
   int64_t group_in_channels() const { return in_channels / groups; }
   int64_t group_out_channels() const { return out_channels / groups; }
   int64_t weight_count() const { return out_channels * group_in_channels() * kernel_h * kernel_w; }

@@ -78,8 +78,10 @@ class WeightPass {
  private:
   struct Plan {
     int64_t block_tiles, blocks;
-    size_t plane, v_stride, z_stride, d_stride;   // floats
-    size_t tiles, v, z, d, thread_floats, total;  // offsets; d of thread 0
+    size_t plane, v_stride, z_stride, d_stride;  // floats
+    size_t v, z, own;                            // offsets; the part of thread 0
+    size_t tiles, thread_floats;                 // in a thread's part: d, then its tiles
+    size_t total;
   };
   Plan PlanFor(int threads) const;
   // Some in and out channels of one group: what one thread does at a time.

@@ -40,12 +40,12 @@ WeightPass::Plan WeightPass::PlanFor(int threads) const {
   plan.v_stride = ElementStride(static_cast<size_t>(src_.blocks()) * plan.plane);
   plan.z_stride = ElementStride(static_cast<size_t>(dst_.blocks()) * plan.plane);
   plan.d_stride = ElementStride(static_cast<size_t>(kUnitIn) * kUnitRow);
-  plan.tiles = 0;
-  plan.v = TileFloats(plan.block_tiles);
-  plan.z = plan.v + elements * plan.v_stride;
-  plan.d = plan.z + elements * plan.z_stride;
-  plan.thread_floats = elements * plan.d_stride;
-  plan.total = plan.d + plan.thread_floats * static_cast<size_t>(threads);
+  plan.v = 0;
+  plan.z = elements * plan.v_stride;
+  plan.own = plan.z + elements * plan.z_stride;
+  plan.tiles = elements * plan.d_stride;
+  plan.thread_floats = plan.tiles + TileFloats(plan.block_tiles);
+  plan.total = plan.own + plan.thread_floats * static_cast<size_t>(threads);
   return plan;
 }
 
@@ -65,12 +65,14 @@ void WeightPass::Run(int threads, const float* src, const float* d_dst, float* d
                      float* scratch) const {
   const Plan plan = PlanFor(threads);
   float *v = scratch + plan.v, *z = scratch + plan.z;
-  auto* tiles = reinterpret_cast<Tile*>(scratch + plan.tiles);
-  for (int64_t first = 0; first < tiling_.count(); first += plan.block_tiles) {
-    const TileBlock block =
-        tiling_.Block(first, std::min(first + plan.block_tiles, tiling_.count()), tiles);
 #pragma omp parallel num_threads(threads) if (threads > 1)
-    {
+  {
+    float* own =
+        scratch + plan.own + static_cast<size_t>(omp_get_thread_num()) * plan.thread_floats;
+    auto* tiles = reinterpret_cast<Tile*>(own + plan.tiles);
+    for (int64_t first = 0; first < tiling_.count(); first += plan.block_tiles) {
+      const TileBlock block =
+          tiling_.Block(first, std::min(first + plan.block_tiles, tiling_.count()), tiles);
 #pragma omp for schedule(dynamic)
       for (int64_t i = 0; i < src_.blocks() + dst_.blocks(); ++i) {
         const int64_t o = i - src_.blocks();
@@ -82,10 +84,9 @@ void WeightPass::Run(int threads, const float* src, const float* d_dst, float* d
                                      z + static_cast<size_t>(o) * plan.plane, plan.z_stride);
         }
       }
-      float* d = scratch + plan.d + static_cast<size_t>(omp_get_thread_num()) * plan.thread_floats;
 #pragma omp for schedule(dynamic)
       for (int64_t i = 0; i < units(); ++i) {
-        Accumulate(plan, block, UnitAt(i), v, z, d, d_weights);
+        Accumulate(plan, block, UnitAt(i), v, z, own, d_weights);
       }
     }
   }

@@ -1,14 +1,126 @@
 // y = W * x + b: cross-correlation over any number of spatial axes, in groups of channels.
 //   out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1
+#include <optional>
+#include <type_traits>
+
+#include "carafe/kernels/activation.h"
 #include "carafe/layers/convolution_base.h"
+#include "carafe/layers/fast_convolution.h"
 
 namespace carafe {
 namespace {
 
+// Images of float on the CPU go through FastConvolution, all else the plain way.
 template <typename T>
-class Convolution final : public ConvolutionBase<T> {
+class Convolution final : public ConvolutionBase<T>, public Planned {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvolutionBase<T>(spec, /*transposed=*/false) {}
+
+  void SetChoices(std::shared_ptr<const AlgorithmChoices> choices) override {
+    fast_.SetChoices(std::move(choices));
+  }
+  void SetScratch(std::shared_ptr<Buffer> scratch) override {
+    fast_.SetScratch(std::move(scratch));
+  }
+  void AbsorbRelu(bool absorb) override { relu_ = absorb; }
+  std::vector<PlannedWay> Ways(Stream& stream, const Shape& bottom, int runs) override {
+    if (!ConfigureFast(stream, bottom)) {
+      return {{.direction = "all", .algorithm = "gemm", .formats = "plain", .chosen = true}};
+    }
+    return fast_.Ways(stream, runs);
+  }
+  void Measure(Stream& stream, const Shape& bottom, int runs,
+               std::map<std::string, ConvolutionAlgorithm>* fastest) override {
+    if (ConfigureFast(stream, bottom)) fast_.Measure(stream, runs, fastest);
+  }
+
+ private:
+  using Base = ConvolutionBase<T>;
+  using Base::kBias;
+  using Base::kWeight;
+  using typename Base::Dims;
+
+  void ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top) override {
+    if constexpr (std::is_same_v<T, float>) {
+      const float* bias = this->param().bias_term() ? this->blob(kBias).data(stream) : nullptr;
+      if (ConfigureFast(stream, bottom.shape()) &&
+          fast_.Forward(stream, bottom, this->blob(kWeight).data(stream), bias, relu_, top)) {
+        return;
+      }
+    }
+    this->PlainForward(stream, d, bottom, top);
+    T* y = top.mutable_data(stream);
+    if (relu_) ReluForward<T>(stream, top.count(), 0, y, y);
+  }
+
+  void BackwardOne(Stream& stream, const Dims& d, Blob<T>& top, bool propagate_down,
+                   Blob<T>& bottom) override {
+    const bool fast = ConfigureFast(stream, bottom.shape());
+    if (!fast || !FastReluBias(stream, top)) {
+      T* dy = top.mutable_diff(stream);
+      if (relu_) ReluBackward<T>(stream, top.count(), 0, top.data(stream), dy, dy);
+      if (this->wants_gradient(kBias)) this->PlainBiasGradient(stream, d, top);
+    }
+    if (this->wants_gradient(kWeight) && !(fast && FastWeights(stream, top, bottom))) {
+      this->PlainWeightGradient(stream, d, top, bottom);
+    }
+    if (propagate_down && !(fast && FastData(stream, top, bottom))) {
+      this->PlainDataGradient(stream, d, top, bottom);
+    }
+  }
+
+  bool FastReluBias(Stream& stream, Blob<T>& top) {
+    if constexpr (std::is_same_v<T, float>) {
+      float* d_bias =
+          this->wants_gradient(kBias) ? this->blob(kBias).mutable_diff(stream) : nullptr;
+      return fast_.BackwardReluBias(stream, relu_, d_bias, top);
+    }
+    return false;
+  }
+  bool FastWeights(Stream& stream, const Blob<T>& top, const Blob<T>& bottom) {
+    if constexpr (std::is_same_v<T, float>) {
+      return fast_.BackwardWeights(stream, bottom, top, this->blob(kWeight).mutable_diff(stream));
+    }
+    return false;
+  }
+  bool FastData(Stream& stream, const Blob<T>& top, Blob<T>& bottom) {
+    if constexpr (std::is_same_v<T, float>) {
+      return fast_.BackwardData(stream, top, this->blob(kWeight).data(stream), bottom);
+    }
+    return false;
+  }
+
+  // False where the plain way is the only one.
+  bool ConfigureFast(Stream& stream, const Shape& x) {
+    if (!std::is_same_v<T, float> || !stream.on_cpu() || x.rank() != 4 ||
+        x.CanonicalAxis(this->param().axis()) != 1) {
+      return false;
+    }
+    const Shape y = this->TopShape(x);
+    if (x.Count() == 0 || y.Count() == 0) return false;
+    const Windows windows = this->WindowsOf(x);
+    const Window &h = windows[0], &w = windows[1];
+    fast_.Configure(stream, {.images = x[0],
+                             .groups = this->param().group(),
+                             .in_channels = x[1],
+                             .out_channels = y[1],
+                             .in_h = x[2],
+                             .in_w = x[3],
+                             .out_h = y[2],
+                             .out_w = y[3],
+                             .kernel_h = h.kernel,
+                             .kernel_w = w.kernel,
+                             .stride_h = h.stride,
+                             .stride_w = w.stride,
+                             .pad_h = h.pad,
+                             .pad_w = w.pad,
+                             .dilation_h = h.dilation,
+                             .dilation_w = w.dilation});
+    return true;
+  }
+
+  FastConvolution fast_;
+  bool relu_ = false;
 };
 
 const RegisterLayer<Convolution> kRegistered{

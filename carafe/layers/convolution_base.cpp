@@ -42,48 +42,73 @@ std::vector<ParamDef> ConvolutionBase<T>::DeclareParams(const Shapes& bottom) co
 
 template <typename T>
 void ConvolutionBase<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) {
-  Stream& stream = run.stream;
   const Dims d = Configure(bottom[0]->shape());
-  const T* weights = this->blob(kWeight).data(stream);
-  for (size_t i = 0; i < bottom.size(); ++i) {
-    const T* x = bottom[i]->data(stream);
-    T* y = top[i]->mutable_data(stream);
-    if (transposed_) {
-      ApplyTransposed(stream, d, weights, x, y);
-    } else {
-      Apply(stream, d, weights, x, y);
-    }
-    if (param_.bias_term()) {
-      AddToChannels(stream, d.images, param_.num_output(), d.out_plane,
-                    this->blob(kBias).data(stream), y);
-    }
-  }
+  for (size_t i = 0; i < bottom.size(); ++i) ForwardOne(run.stream, d, *bottom[i], *top[i]);
 }
 
 template <typename T>
 void ConvolutionBase<T>::Backward(RunContext& run, Blobs<T> top,
                                   const std::vector<bool>& propagate_down, Blobs<T> bottom) {
-  Stream& stream = run.stream;
   const Dims d = Configure(bottom[0]->shape());
-  const T* weights = this->blob(kWeight).data(stream);
   for (size_t i = 0; i < bottom.size(); ++i) {
-    const T* dy = top[i]->diff(stream);
-    if (param_.bias_term() && this->param_propagate_down(kBias)) {
-      AddChannelSums(stream, d.images, param_.num_output(), d.out_plane, dy,
-                     this->blob(kBias).mutable_diff(stream));
-    }
-    if (this->param_propagate_down(kWeight)) {
-      const T* x = bottom[i]->data(stream);
-      T* dw = this->blob(kWeight).mutable_diff(stream);
-      AddWeightGradient(stream, d, transposed_ ? dy : x, transposed_ ? x : dy, dw);
-    }
-    if (!propagate_down[i]) continue;
-    T* dx = bottom[i]->mutable_diff(stream);
-    if (transposed_) {
-      Apply(stream, d, weights, dy, dx);
-    } else {
-      ApplyTransposed(stream, d, weights, dy, dx);
-    }
+    BackwardOne(run.stream, d, *top[i], propagate_down[i], *bottom[i]);
+  }
+}
+
+template <typename T>
+void ConvolutionBase<T>::ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top) {
+  PlainForward(stream, d, bottom, top);
+}
+
+template <typename T>
+void ConvolutionBase<T>::BackwardOne(Stream& stream, const Dims& d, Blob<T>& top,
+                                     bool propagate_down, Blob<T>& bottom) {
+  if (wants_gradient(kBias)) PlainBiasGradient(stream, d, top);
+  if (wants_gradient(kWeight)) PlainWeightGradient(stream, d, top, bottom);
+  if (propagate_down) PlainDataGradient(stream, d, top, bottom);
+}
+
+template <typename T>
+void ConvolutionBase<T>::PlainForward(Stream& stream, const Dims& d, const Blob<T>& bottom,
+                                      Blob<T>& top) {
+  const T* weights = this->blob(kWeight).data(stream);
+  const T* x = bottom.data(stream);
+  T* y = top.overwrite_data(stream);
+  if (transposed_) {
+    ApplyTransposed(stream, d, weights, x, y);
+  } else {
+    Apply(stream, d, weights, x, y);
+  }
+  if (param_.bias_term()) {
+    AddToChannels(stream, d.images, param_.num_output(), d.out_plane,
+                  this->blob(kBias).data(stream), y);
+  }
+}
+
+template <typename T>
+void ConvolutionBase<T>::PlainBiasGradient(Stream& stream, const Dims& d, const Blob<T>& top) {
+  AddChannelSums(stream, d.images, param_.num_output(), d.out_plane, top.diff(stream),
+                 this->blob(kBias).mutable_diff(stream));
+}
+
+template <typename T>
+void ConvolutionBase<T>::PlainWeightGradient(Stream& stream, const Dims& d, const Blob<T>& top,
+                                             const Blob<T>& bottom) {
+  const T *dy = top.diff(stream), *x = bottom.data(stream);
+  T* dw = this->blob(kWeight).mutable_diff(stream);
+  AddWeightGradient(stream, d, transposed_ ? dy : x, transposed_ ? x : dy, dw);
+}
+
+template <typename T>
+void ConvolutionBase<T>::PlainDataGradient(Stream& stream, const Dims& d, const Blob<T>& top,
+                                           Blob<T>& bottom) {
+  const T* weights = this->blob(kWeight).data(stream);
+  const T* dy = top.diff(stream);
+  T* dx = bottom.overwrite_diff(stream);
+  if (transposed_) {
+    Apply(stream, d, weights, dy, dx);
+  } else {
+    ApplyTransposed(stream, d, weights, dy, dx);
   }
 }
 

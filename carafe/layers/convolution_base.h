@@ -20,15 +20,30 @@ class ConvolutionBase : public Layer<T> {
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override;
 
- private:
+ protected:
   enum { kWeight, kBias };
   // Of one image: elements of the bottom, of the top, and of one channel of the top.
   struct Dims {
     int64_t images, in, out, out_plane;
   };
-  int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
+  // One bottom and its top; by default the plain ways below. Configure has been called.
+  virtual void ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top);
+  virtual void BackwardOne(Stream& stream, const Dims& d, Blob<T>& top, bool propagate_down,
+                           Blob<T>& bottom);
+  void PlainForward(Stream& stream, const Dims& d, const Blob<T>& bottom, Blob<T>& top);
+  void PlainBiasGradient(Stream& stream, const Dims& d, const Blob<T>& top);
+  void PlainWeightGradient(Stream& stream, const Dims& d, const Blob<T>& top,
+                           const Blob<T>& bottom);
+  void PlainDataGradient(Stream& stream, const Dims& d, const Blob<T>& top, Blob<T>& bottom);
+  bool wants_gradient(int blob) const {
+    return (blob == kWeight || param_.bias_term()) && this->param_propagate_down(blob);
+  }
+  const ConvolutionParameter& param() const { return param_; }
   Windows WindowsOf(const Shape& x) const;
   Shape TopShape(const Shape& x) const;
+
+ private:
+  int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
   Dims Configure(const Shape& x);  // prepares the product for this bottom shape
   bool ConfigureDepthwise(const Dims& d, const ColumnGeometry& windows, int64_t features);
   // The three products for all images, by the way that Configure has chosen.

@@ -1,7 +1,11 @@
 // Running a net; building it is in net_build.cpp, parameters in net_params.cpp.
 #include "carafe/net/net.h"
 
+#include <fmt/format.h>
+
 #include "carafe/kernels/math.h"
+#include "carafe/layers/planned.h"
+#include "carafe/net/plan.h"
 
 namespace carafe {
 namespace {
@@ -35,9 +39,11 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
   for (int i = first; i <= last; ++i) {
     const size_t l = static_cast<size_t>(i);
     Layer<T>& layer = *layers_[l];
+    if (Fuses() && producer_of_relu_[l] >= first) continue;  // done with its producer
     const TraceSpan span(run.trace, "forward", layer.name());
     Tell(LayerEvents::kBeforeForward, i);
     layer.Reshape(run, bottoms_[l], tops_[l]);
+    if (relu_of_[l] >= 0) AbsorbRelu(i, Fuses() && relu_of_[l] <= last);
     if (events != nullptr) {
       for (const int param : owner_of_[l]) events->BeforeRead(param);
     }
@@ -52,6 +58,35 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
     Tell(LayerEvents::kAfterForward, i);
   }
   return loss;
+}
+
+template <typename T>
+void Net<T>::AbsorbRelu(int layer, bool absorb) {
+  dynamic_cast<Planned&>(*layers_[static_cast<size_t>(layer)]).AbsorbRelu(absorb);
+}
+
+template <typename T>
+void Net<T>::SetPlan(const AlgorithmChoices& choices, bool fuse) {
+  if (!choices.IsKnown()) {
+    throw ConfigError(fmt::format("there is no algorithm \"{}\"", choices.asked),
+                      "use one of " + AlgorithmChoices::Names());
+  }
+  const auto shared = std::make_shared<const AlgorithmChoices>(choices);
+  const auto scratch = std::make_shared<Buffer>();
+  for (const auto& layer : layers_) {
+    auto* planned = dynamic_cast<Planned*>(layer.get());
+    if (planned == nullptr) continue;
+    planned->SetChoices(shared);
+    planned->SetScratch(scratch);
+    planned->AbsorbRelu(false);
+  }
+  relu_of_.assign(layers_.size(), -1);
+  producer_of_relu_.assign(layers_.size(), -1);
+  if (!fuse) return;
+  for (const Fusion& fusion : FindFusions(*this)) {
+    relu_of_[static_cast<size_t>(fusion.producer)] = fusion.relu;
+    producer_of_relu_[static_cast<size_t>(fusion.relu)] = fusion.producer;
+  }
 }
 
 // The gradient of the loss with respect to a loss top is its weight.
@@ -76,8 +111,13 @@ void Net<T>::BackwardFromTo(RunContext& run, int first, int last, ParamEvents* e
   for (int i = first; i >= last; --i) {
     const size_t l = static_cast<size_t>(i);
     Tell(LayerEvents::kBeforeBackward, i);
-    if (layer_needs_backward_[l]) {
+    // A ReLU leaves its work to its producer, if that comes in this call and gets a gradient at
+    // all.
+    if (layer_needs_backward_[l] && !(Fuses() && producer_of_relu_[l] >= last)) {
       const TraceSpan span(run.trace, "backward", layers_[l]->name());
+      if (relu_of_[l] >= 0)
+        AbsorbRelu(i, Fuses() && relu_of_[l] <= first &&
+                          layer_needs_backward_[static_cast<size_t>(relu_of_[l])]);
       layers_[l]->Backward(run, tops_[l], propagate_down_[l], bottoms_[l]);
     }
     Tell(LayerEvents::kAfterBackward, i);

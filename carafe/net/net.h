@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "carafe/kernels/convolution_algorithms.h"
 #include "carafe/layers/layer.h"
 #include "carafe/net/net_spec.h"
 
@@ -67,6 +68,9 @@ class Net {
   void Reshape(RunContext& run);  // all shapes anew, after an input blob was reshaped
   void ClearParamDiffs(Stream& stream);
   void set_layer_events(LayerEvents* events) { layer_events_ = events; }  // null: nobody listens
+  // How layers are to work from the next pass on; by default as the environment says
+  // (CARAFE_ALGORITHM), or by rule. Throws ConfigError for an algorithm that is not known.
+  void SetPlan(const AlgorithmChoices& choices, bool fuse = true);
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
   // The same for a net of the same spec, but for the parameters that Forward writes.
@@ -116,6 +120,8 @@ class Net {
   void Tell(LayerEvents::When when, int layer) {
     if (layer_events_ != nullptr) layer_events_->OnLayer(when, layer);
   }
+  void AbsorbRelu(int layer, bool absorb);
+  bool Fuses() const { return layer_events_ == nullptr; }  // who listens hears every layer
 
   std::string name_;
   NetState state_;
@@ -139,6 +145,7 @@ class Net {
   std::map<std::string, int> param_by_name_;
   std::vector<std::vector<ParamDef>> param_defs_;
   std::vector<std::vector<int>> params_final_after_;  // per layer
+  std::vector<int> relu_of_, producer_of_relu_;       // per layer: the other of a fused pair, or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
   int64_t arena_count_ = 0;
   LayerEvents* layer_events_ = nullptr;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "carafe/base/suggest.h"
@@ -57,6 +58,9 @@ Net<T>::Net(const NetSpec& spec, const NetState& state) : name_(spec.param.name(
   if (spec.param.force_backward()) ForceBackward();
   FinishStructure();
   LayOutParams();
+  AlgorithmChoices choices;
+  if (const char* asked = std::getenv("CARAFE_ALGORITHM"); asked != nullptr) choices.asked = asked;
+  SetPlan(choices);
 }
 
 template <typename T>

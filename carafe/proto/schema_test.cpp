@@ -151,9 +151,12 @@ const std::set<std::string> kAddedFields = {
     "PoolingParameter.pad_shape = 10002",
     "PoolingParameter.stride_shape = 10001",
     "SolverParameter.min_lr = 10002",
+    "SolverParameter.exchange = 10005",
+    "SolverParameter.overlap = 10006",
     "SolverParameter.plateau_winsize = 10003",
     "SolverParameter.rampup_interval = 10000",
     "SolverParameter.rampup_lr = 10001",
+    "SolverParameter.sync_batch_norm = 10007",
     "SolverParameter.trust_coefficient = 10004",
     "SolverState.carafe = 10000",
 };

@@ -8,7 +8,7 @@
 
 namespace carafe {
 
-TeamSum::TeamSum(int workers, Group& group)
+TeamSum::TeamSum(int workers, GroupSum& group)
     : group_(group), parts_(static_cast<size_t>(workers)), given_(parts_.size()) {
   for (int w = 0; w < workers; ++w) {
     parts_[static_cast<size_t>(w)].team = this;

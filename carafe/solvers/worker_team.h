@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "carafe/comm/group.h"
 #include "carafe/core/run_context.h"
 #include "carafe/net/net.h"
 
@@ -21,7 +20,7 @@ namespace carafe {
 // ranks. Every worker calls its own part alike; worker 0 speaks to the other ranks.
 class TeamSum {
  public:
-  TeamSum(int workers, Group& group);
+  TeamSum(int workers, GroupSum& group);
   GroupSum& part(int worker) { return parts_[static_cast<size_t>(worker)]; }
   // A worker has thrown: those that wait for it throw too.
   void BreakOff();
@@ -35,7 +34,7 @@ class TeamSum {
   void Sum(int worker, std::span<double> values);
   void Await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done);
 
-  Group& group_;
+  GroupSum& group_;  // of the ranks
   std::vector<Part> parts_;
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;

@@ -211,6 +211,70 @@ TEST_F(TrainerTest, SchemesAndSplitsReachTheWeightsOfOneWorker) {
   }
 }
 
+// Streams of an LSTM are dealt over the workers, their states stay with them, and a weight that two
+// layers share gets both gradients.
+TEST_F(TrainerTest, RecurrentNetsWithSharedWeightsReachTheWeightsOfOneWorker) {
+  const auto writer = NewLmdbWriter((folder_ / "text").string());
+  RandomSequence random(11);
+  for (int i = 0; i < 480; ++i) {
+    Datum datum;
+    datum.set_channels(2);
+    datum.set_height(1);
+    datum.set_width(1);
+    datum.add_float_data(static_cast<float>(random.NextBelow(5)));
+    datum.add_float_data(random.NextBelow(6) > 0 ? 1.f : 0.f);  // whether the stream goes on
+    datum.set_label(static_cast<int>(random.NextBelow(5)));
+    writer->Put(fmt::format("{:08}", i), datum.SerializeAsString());
+  }
+  writer->Finish();
+  const auto spec = [&](int streams) {
+    const std::string net = fmt::format(R"(
+      layer {{ name: "text" type: "Data" top: "record" top: "label"
+        data_param {{ source: "{}/text" backend: LMDB batch_size: {} }} }}
+      layer {{ name: "parts" type: "Slice" bottom: "record" top: "flat" top: "flat_cont"
+        slice_param {{ axis: 1 }} }}
+      layer {{ name: "input" type: "Reshape" bottom: "flat" top: "input"
+        reshape_param {{ shape {{ dim: 4 dim: -1 }} }} }}
+      layer {{ name: "cont" type: "Reshape" bottom: "flat_cont" top: "cont"
+        reshape_param {{ shape {{ dim: 4 dim: -1 }} }} }}
+      layer {{ name: "embed" type: "Embed" bottom: "input" top: "embed" embed_param {{
+        input_dim: 5 num_output: 6 weight_filler {{ type: "uniform" min: -1 max: 1 }} }} }}
+      layer {{ name: "lstm" type: "LSTM" bottom: "embed" bottom: "cont" top: "lstm"
+        recurrent_param {{ num_output: 6 weight_filler {{ type: "uniform" min: -1 max: 1 }} }} }}
+      layer {{ name: "a" type: "InnerProduct" bottom: "lstm" top: "a" param {{ name: "w" }}
+        inner_product_param {{ num_output: 6 axis: 2 bias_term: false
+          weight_filler {{ type: "xavier" }} }} }}
+      layer {{ name: "b" type: "InnerProduct" bottom: "a" top: "b" param {{ name: "w" }}
+        inner_product_param {{ num_output: 6 axis: 2 bias_term: false }} }}
+      layer {{ name: "c" type: "InnerProduct" bottom: "b" top: "c"
+        inner_product_param {{ num_output: 5 axis: 2 weight_filler {{ type: "xavier" }} }} }}
+      layer {{ name: "scores" type: "Reshape" bottom: "c" top: "scores"
+        reshape_param {{ shape {{ dim: -1 dim: 5 }} }} }}
+      layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }}
+    )",
+                                        folder_.string(), 4 * streams);
+    return ParseSolverSpec(
+        fmt::format(
+            "net_param {{ {} }} base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 10 "
+            "random_seed: 5 snapshot_prefix: \"{}/snap\"",
+            net, folder_.string()),
+        "solver.prototxt");
+  };
+  struct Split {
+    int ranks, workers;
+  };
+  for (const Split& split : {Split{2, 1}, Split{3, 1}, Split{1, 2}, Split{2, 2}}) {
+    const Weights<double> one = Train<double>(1, spec(2 * split.ranks * split.workers), Quiet());
+    for (const char* scheme : {"allreduce", "server", "tree"}) {
+      TrainOptions options = Quiet();
+      options.exchange = scheme;
+      options.workers = split.workers;
+      EXPECT_LE(Difference(one, Train<double>(split.ranks, spec(2), options)), 1e-10)
+          << scheme << ' ' << split.ranks << " x " << split.workers;
+    }
+  }
+}
+
 TEST_F(TrainerTest, GlobalBatchIsDividedEvenWhereItDoesNotDivide) {
   const Weights<double> one = Train<double>(1, Spec(10, "momentum: 0.9"), Quiet());
   TrainOptions options = Quiet();

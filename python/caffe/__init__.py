@@ -35,6 +35,8 @@ from . import io, process  # noqa: E402
 from .classifier import Classifier  # noqa: E402
 from .detector import Detector  # noqa: E402
 from .net_spec import NetSpec, layers, params, to_proto  # noqa: E402
+from .progress_bar import progress  # noqa: E402
 from .proto.caffe_pb2 import NetState  # noqa: E402,F401
+from .torch_weights import from_torch  # noqa: E402
 
 process.install()

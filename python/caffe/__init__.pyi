@@ -34,6 +34,7 @@ from .net_spec import NetSpec as NetSpec
 from .net_spec import layers as layers
 from .net_spec import params as params
 from .net_spec import to_proto as to_proto
+from .progress_bar import progress as progress
 from .proto.caffe_pb2 import NetState as NetState
 from .pycaffe import NCCL as NCCL
 from .pycaffe import get_solver as get_solver

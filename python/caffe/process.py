@@ -1,14 +1,26 @@
 """The process as one of several ranks: how it ends, so that no other rank is left waiting."""
 
 import atexit
+import os
 import sys
 import traceback
 
 from . import _caffe
 
 
+def _log_level():
+    """Warnings, unless the variable that pycaffe's users know says otherwise; caffe.init_log() shows all."""
+    try:
+        return int(os.environ.get("GLOG_minloglevel", 1))
+    except ValueError:
+        return 1
+
+
 def install():
-    """Called by `import caffe`. In a process that is alone it changes nothing but an entry of atexit."""
+    """Called by `import caffe`. Where a program runs Python for the sake of a layer, all this is its own business."""
+    if _caffe._is_embedded():
+        return
+    _caffe.init_log(_log_level())
     show = sys.excepthook
 
     def tell_others(kind, error, trace):

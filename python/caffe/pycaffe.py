@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _caffe
 from ._caffe import Net, Solver
+from .summary import summary
 
 
 def _once(method):
@@ -340,4 +341,5 @@ Net.after_forward = _add_hook(1, "Calls hook(layer's number) after each layer ha
 Net.before_backward = _add_hook(2, "Calls hook(layer's number) before each layer runs backward.")
 Net.after_backward = _add_hook(3, "Calls hook(layer's number) after each layer has run backward.")
 Net.state_dict = _net_state_dict
+Net.summary = summary
 Solver.add_callback = _solver_add_callback

@@ -17,6 +17,8 @@ namespace py = pybind11;
 namespace carafe::python {
 namespace {
 
+bool embedded = false;
+
 // carafe_python.conf beside this library: the interpreter to take the place of, and the folders of
 // the package, relative ones to its own folder.
 struct Settings {
@@ -81,6 +83,8 @@ void ImportPackage(const Settings& settings) {
 
 }  // namespace
 
+bool IsEmbedded() { return embedded; }
+
 void EnsureInterpreter() {
   static std::mutex mutex;
   static bool ready = false;
@@ -89,6 +93,7 @@ void EnsureInterpreter() {
   if (ready) return;
   if (Py_IsInitialized() == 0) {
     const Settings settings = ReadSettings();
+    embedded = true;
     Start(settings);
     try {
       ImportPackage(settings);

@@ -7,4 +7,7 @@ namespace carafe::python {
 // the package caffe.
 void EnsureInterpreter();
 
+// Whether EnsureInterpreter started Python: the program then has its own ranks, log and way to end.
+bool IsEmbedded();
+
 }  // namespace carafe::python

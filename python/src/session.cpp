@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "carafe/base/error.h"
@@ -9,6 +10,7 @@
 #include "carafe/base/random.h"
 #include "carafe/comm/launcher.h"
 #include "carafe/train/device_choice.h"
+#include "python/src/interpreter.h"
 
 namespace py = pybind11;
 
@@ -20,6 +22,7 @@ Session& Session::Get() {
 }
 
 std::shared_ptr<Group> Session::group() {
+  if (!group_ && IsEmbedded()) group_ = std::make_shared<Group>();  // the program has the ranks
   if (!group_) {
     const py::gil_scoped_release unlocked;
     group_ = StartGroup();
@@ -60,6 +63,12 @@ std::shared_ptr<Stream> NewStream() {
 
 namespace {
 
+// Where the program has the ranks, its launcher tells which one this is.
+int Rank() { return IsEmbedded() ? DetectLaunch().rank : Session::Get().group()->rank(); }
+int Size() {
+  return IsEmbedded() ? std::max(DetectLaunch().size, 1) : Session::Get().group()->size();
+}
+
 void WantGpu() {
   Session& session = Session::Get();
   if (!session.gpu.empty()) return;
@@ -86,12 +95,9 @@ void InitLog(int level, bool to_stderr) {
 }  // namespace
 
 void BindSession(py::module_& module) {
-  module.def(
-      "rank", [] { return Session::Get().group()->rank(); },
-      "This process among those that mpirun started, from 0 on.");
-  module.def(
-      "size", [] { return Session::Get().group()->size(); },
-      "How many processes mpirun started; 1 without it.");
+  module.def("rank", &Rank, "This process among those that mpirun started, from 0 on.");
+  module.def("size", &Size, "How many processes mpirun started; 1 without it.");
+  module.def("_is_embedded", &IsEmbedded);
   module.def("_close", [] { Session::Get().Close(); });
   module.def("_fail", [](const std::string& text) { Session::Get().Fail(text); });
   module.def("_tells_user", [] { return Session::Get().tells_user(); });
