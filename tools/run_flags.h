@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ struct RunFlags {
     app.add_option("--gpu", gpu, "GPUs to use: numbers with commas, all, or auto (by local rank)");
     app.add_option("--threads", threads,
                    "threads per rank; default: cores shared by the host's ranks");
+    // A wish for all nets of the process, so it goes where they look.
+    app.add_option_function<std::string>(
+        "--algorithm",
+        [](const std::string& name) { setenv("CARAFE_ALGORITHM", name.c_str(), /*overwrite=*/1); },
+        "convolutions: auto (by rule), measure (the fastest here, timed at the start), gemm, "
+        "direct, winograd or winograd2x2");
     app.add_option("--level", level, "net level, for layers with min_level or max_level");
     app.add_option("--stage", stage, "net stages, with commas");
   }

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "carafe/net/plan.h"
+#include "carafe/train/algorithm_choice.h"
 #include "carafe/train/device_choice.h"
 #include "carafe/train/timing.h"
 #include "tools/command.h"
@@ -12,7 +14,7 @@ namespace carafe {
 namespace {
 
 struct TimeFlags {
-  std::string model, phase = "TRAIN";
+  std::string model, phase = "TRAIN", plan;
   int iterations = 50;
   RunFlags run;
 };
@@ -29,8 +31,19 @@ int Time(const TimeFlags& flags) {
   state.set_phase(flags.phase == "TRAIN" ? TRAIN : TEST);
   state.set_level(flags.run.level);
   for (const std::string& stage : flags.run.Stages()) state.add_stage(stage);
+  if (!flags.plan.empty() && flags.plan != "explain") {
+    throw ConfigError(fmt::format("--plan is \"{}\"", flags.plan), "use --plan=explain");
+  }
   Net<float> net(LoadNetSpec(flags.model), state);
   net.Initialise(*stream, 1);
+  Group self;
+  MeasureForAll(self, *stream, net, {});
+  if (!flags.plan.empty()) {
+    RunContext run{.stream = *stream};
+    net.Forward(run);  // shapes and formats
+    fmt::print("{}", ExplainPlan(*stream, net, flags.iterations));
+    return 0;
+  }
   LogNetTime(TimeNet(*stream, net, flags.iterations), flags.iterations);
   return 0;
 }
@@ -45,6 +58,9 @@ const RegisterCommand kRegistered{
        app.add_option("--phase", flags->phase, "TRAIN or TEST")->capture_default_str();
        app.add_option("--iterations", flags->iterations, "passes to average over")
            ->capture_default_str();
+       app.add_option("--plan", flags->plan,
+                      "explain: print instead, per layer, algorithms, formats, fusions and the "
+                      "best of so many runs");
        flags->run.Declare(app);
        return [flags] { return Time(*flags); };
      }}};

@@ -21,7 +21,7 @@ Vector Load(const float* from) {
 void Store(float* to, const Vector& v) { std::memcpy(to, &v, sizeof v); }
 
 // Rows r[0..7] become columns, in three rounds that exchange 1, 2 and 4 neighbours.
-void Transpose(Vector (&r)[8]) {
+[[gnu::always_inline]] inline void Transpose(Vector (&r)[8]) {
   Vector t[8];
   for (int i = 0; i < 8; i += 2) {
     t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);

@@ -2,45 +2,78 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string_view>
+
 #include "carafe/base/log.h"
 #include "carafe/base/timer.h"
 
 namespace carafe {
 
+namespace {
+
+// Adds up what the net says of its layers as it runs: whole passes, so that fused layers are.
+class LayerTimes final : public Trace {
+ public:
+  LayerTimes(Stream& stream, NetTime* result) : stream_(stream) {
+    for (LayerTime& layer : result->layers) by_name_.insert({layer.name, &layer});
+  }
+  void Begin(std::string_view category, std::string_view name) override {
+    const auto found = by_name_.find(name);
+    spans_.push_back({found == by_name_.end()  ? nullptr
+                      : category == "forward"  ? &found->second->forward_ms
+                      : category == "backward" ? &found->second->backward_ms
+                                               : nullptr,
+                      Timer()});
+  }
+  void End() override {
+    const Span span = spans_.back();
+    spans_.pop_back();
+    if (span.ms == nullptr) return;
+    stream_.Synchronize();
+    *span.ms += span.timer.Seconds() * 1000;
+  }
+
+ private:
+  struct Span {
+    double* ms;
+    Timer timer;
+  };
+  Stream& stream_;
+  std::map<std::string_view, LayerTime*> by_name_;
+  std::vector<Span> spans_;  // layers may have spans of their own
+};
+
+}  // namespace
+
 NetTime TimeNet(Stream& stream, Net<float>& net, int iterations) {
   NetTime result;
-  const size_t count = net.layers().size();
-  result.layers.resize(count);
-  for (size_t l = 0; l < count; ++l) {
-    result.layers[l].name = net.layers()[l]->name();
-    result.layers[l].type = net.layers()[l]->spec().param().type();
+  for (const auto& layer : net.layers()) {
+    result.layers.push_back({.name = layer->name(), .type = layer->spec().param().type()});
   }
   RunContext run{.stream = stream};
   net.Forward(run);
   net.Backward(run);
-  Timer total;
+  LayerTimes times(stream, &result);
+  run.trace = &times;
+  const Timer total;
   for (int i = 0; i < iterations; ++i) {
     ++run.pass.index;
-    Timer forward;
-    for (size_t l = 0; l < count; ++l) {
-      const Timer timer;
-      net.ForwardFromTo(run, static_cast<int>(l), static_cast<int>(l));
-      stream.Synchronize();
-      result.layers[l].forward_ms += timer.Seconds() * 1000 / iterations;
-    }
-    const double forward_seconds = forward.Seconds();
-    Timer backward;
-    for (size_t l = count; l-- > 0;) {
-      const Timer timer;
-      net.BackwardFromTo(run, static_cast<int>(l), static_cast<int>(l));
-      stream.Synchronize();
-      result.layers[l].backward_ms += timer.Seconds() * 1000 / iterations;
-    }
-    result.forward_ms += forward_seconds * 1000 / iterations;
+    const Timer forward;
+    net.Forward(run);
+    stream.Synchronize();
+    result.forward_ms += forward.Seconds() * 1000 / iterations;
+    const Timer backward;
+    net.Backward(run);
+    stream.Synchronize();
     result.backward_ms += backward.Seconds() * 1000 / iterations;
   }
   result.total_ms = total.Seconds() * 1000;
   result.both_ms = result.total_ms / iterations;
+  for (LayerTime& layer : result.layers) {
+    layer.forward_ms /= iterations;
+    layer.backward_ms /= iterations;
+  }
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
+#include "carafe/train/algorithm_choice.h"
 #include "carafe/train/trainer.h"
 
 namespace carafe {
@@ -65,6 +66,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   }
   group_.Agree(error);
   ShareStart();
+  MeasureForAll(group_, stream_, solver_->net(), solver_->test_nets());
   ScaleRate();
   solver_->Connect(exchange(), group_,
                    {.bucket_bytes = static_cast<size_t>(

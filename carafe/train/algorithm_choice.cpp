@@ -1,0 +1,40 @@
+#include "carafe/train/algorithm_choice.h"
+
+#include <cstdlib>
+
+#include "carafe/base/log.h"
+#include "carafe/base/timer.h"
+#include "carafe/net/plan.h"
+
+namespace carafe {
+
+std::string AskedAlgorithm() {
+  const char* asked = std::getenv("CARAFE_ALGORITHM");
+  return asked == nullptr ? "auto" : asked;
+}
+
+void MeasureForAll(Group& group, Stream& stream, Net<float>& net,
+                   const std::vector<std::unique_ptr<Net<float>>>& others) {
+  if (AskedAlgorithm() != "measure") return;
+  constexpr int kRuns = 3;
+  const Timer timer;
+  std::string text;
+  if (group.rank() == 0) {
+    if (group.size() > 1) group.Announce("the timing of algorithms");
+    text = ChoicesToText(MeasureAlgorithms(stream, net, kRuns));
+  }
+  if (group.size() > 1) {
+    int64_t size = static_cast<int64_t>(text.size());
+    group.Broadcast(&size, sizeof size, 0, "the plan");
+    text.resize(static_cast<size_t>(size));
+    group.Broadcast(text.data(), text.size(), 0, "the plan");
+    if (group.rank() == 0) group.Announce("");
+  }
+  AlgorithmChoices choices = {.asked = "measure", .measured = ChoicesFromText(text)};
+  net.SetPlan(choices);
+  for (const auto& other : others) other->SetPlan(choices);
+  LogInfo("algorithms of {} convolutions and directions timed in {:.1f} s", choices.measured.size(),
+          timer.Seconds());
+}
+
+}  // namespace carafe
