@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "carafe/core/trace_span.h"
 #include "carafe/kernels/math.h"
 #include "carafe/net/weights.h"
 
@@ -146,8 +147,12 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   mine.loss = loss / passes * weight;
   mine.weight = weight;
   mine.bad = std::isfinite(loss) ? 0 : 1;
-  exchange_->FinishStep(mine);
-  const StepVotes verdict = exchange_->AwaitVerdict();
+  StepVotes verdict;
+  {
+    const TraceSpan span(options_.trace, "exchange", "votes");
+    exchange_->FinishStep(mine);
+    verdict = exchange_->AwaitVerdict();
+  }
   AverageRunningBlobs();
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
   FinishUpdates();
@@ -220,7 +225,9 @@ void Solver<T>::AverageRunningBlobs() {
 template <typename T>
 void Solver<T>::BeforeRead(int param) {
   const int e = exchange_of_[static_cast<size_t>(param)];
-  if (e >= 0) exchange_->AwaitValue(0, e, stream_);
+  if (e < 0) return;
+  const TraceSpan span(options_.trace, "exchange", net_->params()[static_cast<size_t>(param)].name);
+  exchange_->AwaitValue(0, e, stream_);
 }
 
 template <typename T>
@@ -262,6 +269,7 @@ template <typename T>
 void Solver<T>::Update(int p) {
   if (callbacks_due_) TellGradientsReady();
   const Param<T>& owned = net_->params()[static_cast<size_t>(p)];
+  const TraceSpan span(options_.trace, "update", owned.name);
   const T decay = static_cast<T>(param().weight_decay() * owned.decay_mult);
   const bool l1 = param().regularization_type() == "L1";
   carafe::Step<T> step;
