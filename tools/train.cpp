@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "carafe/base/hash.h"
 #include "carafe/base/log.h"
+#include "carafe/train/agreement.h"
 #include "carafe/train/device_choice.h"
 #include "carafe/train/trainer.h"
 #include "tools/command.h"
@@ -17,6 +19,7 @@ namespace {
 
 struct TrainFlags {
   std::string solver;
+  std::vector<NamedFact> given;  // flags as written
   RunFlags run;
   TrainOptions options;
   std::string overlap, batch_norm;
@@ -75,6 +78,12 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   o.progress = "auto";
   app.add_option("--progress", o.progress, "live line: auto (on a terminal), bar or none")
       ->capture_default_str();
+  app.add_option("--trace", o.observe.trace,
+                 "write what every rank did and when, as JSON for ui.perfetto.dev");
+  app.add_option("--trace_iterations", o.observe.trace_iterations,
+                 "A:B, iterations from A on and before B; default: from the start, as many as fit");
+  app.add_option("--stats", o.observe.stats,
+                 "write where each iteration's time went, rank by rank, as CSV");
   app.add_flag("--quiet", o.quiet, "log lines to the file only");
 }
 
@@ -99,10 +108,32 @@ void WarnOfShortKillTimeout(const Group& group) {
       "OMPI_MCA_odls_base_sigkill_timeout=10 gives them 10 s");
 }
 
+// mpirun can give every rank a command line of its own (mpirun -n 1 ... : -n 1 ...): only what
+// concerns its own machine may differ.
+std::vector<NamedFact> FlagsThatMustAgree(const CLI::App& app) {
+  std::vector<NamedFact> facts;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = "--" + option->get_lnames().at(0);
+    if (name == "--gpu" || name == "--threads" || name == "--help") continue;
+    facts.push_back({name, fmt::format("{}", fmt::join(option->results(), " "))});
+  }
+  return facts;
+}
+
+NamedFact ContentOf(const std::string& path, SolverParameter solver) {
+  solver.clear_device_id();
+  solver.clear_solver_mode();
+  const std::string bytes = solver.SerializeAsString();
+  return {"the content of " + path,
+          fmt::format("hash {:016x}", Hash64(bytes.data(), bytes.size(), 0))};
+}
+
 int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
   TrainOptions options = flags.options;
   options.level = flags.run.level;
   options.stages = flags.run.Stages();
+  CheckSame(group, flags.given, "only --gpu and --threads may differ between ranks");
   std::string error;
   SolverSpec spec;
   std::unique_ptr<Stream> stream;
@@ -121,6 +152,7 @@ int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
     error = failed.what();
   }
   group.Agree(error);
+  CheckSame(group, {ContentOf(flags.solver, spec.param)}, "give all hosts the same file");
   WarnOfShortKillTimeout(group);
   SetLogNeverBlocks(group.size() > 1);
   auto& lasting = kept.Make<std::unique_ptr<Stream>>(std::move(stream));
@@ -137,7 +169,8 @@ const RegisterCommand kRegistered{
      .prepare = [](CLI::App& app) {
        auto flags = std::make_shared<TrainFlags>();
        Declare(app, *flags);
-       return [flags] {
+       return [flags, &app] {
+         flags->given = FlagsThatMustAgree(app);
          return RunOnRanks({.wait = flags->comm_timeout},
                            [&](Group& group, KeptAlive& kept) { return Run(group, kept, *flags); });
        };

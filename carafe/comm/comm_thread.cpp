@@ -152,7 +152,8 @@ bool CommThread::PollAll(double now) {
     long_gone_.store(control_->LongGone(), std::memory_order_relaxed);
   }
   if (control_->failure()) return moved;
-  for (Poller* poller : pollers_) moved |= poller->Poll(*transport_);
+  Transport& transport = watched_ ? *watched_ : *transport_;
+  for (Poller* poller : pollers_) moved |= poller->Poll(transport);
   return moved;
 }
 
@@ -431,6 +432,16 @@ void CommThread::Announce(const std::string& work) {
 std::optional<GroupFailure> CommThread::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
+}
+
+void CommThread::WatchMessages(MessageTrace* trace, MessageCounters* counters) {
+  RunThere([&] {
+    if (!wrecked_) watched_ = carafe::WatchMessages(*transport_, trace, counters);
+  });
+}
+
+void CommThread::StopWatching() noexcept {
+  RunThere([&] { watched_.reset(); });
 }
 
 bool CommThread::AllNoted() noexcept {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "carafe/comm/control.h"
+#include "carafe/comm/message_trace.h"
 #include "carafe/comm/timeouts.h"
 #include "carafe/comm/transport.h"
 
@@ -71,6 +72,9 @@ class CommThread {
   std::optional<GroupFailure> failure() const;
   bool AllNoted() noexcept;  // see Group::AllKnow
   void Abort(const std::string& message) noexcept;
+  // Watches the messages of the work (message_trace.h) until StopWatching; both outlive that.
+  void WatchMessages(MessageTrace* trace, MessageCounters* counters);
+  void StopWatching() noexcept;
   // See Group::WatchForEnd.
   void WatchForEnd(const std::atomic<bool>* asked) { asked_to_end_ = asked; }
 
@@ -100,6 +104,7 @@ class CommThread {
 
   // Of the communication thread alone.
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> watched_;  // speaks through transport_, while somebody watches
   std::unique_ptr<Control> control_;
   std::vector<Poller*> pollers_;
   double last_control_ = 0;

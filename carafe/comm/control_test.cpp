@@ -64,6 +64,16 @@ TEST(Control, NamesARankThatIsSilentForTenSeconds) {
   }
 }
 
+TEST(Control, InAHurryThreeMissedHeartbeatsAreSilenceEnough) {
+  Ring ring(2);
+  ring.controls[0]->SetHurry(true);
+  for (double now = 0; now < 3; now += 0.5) ring.controls[0]->Poll(now);
+  ASSERT_FALSE(ring.controls[0]->failure());
+  ring.controls[0]->Poll(3.5);
+  ASSERT_TRUE(ring.controls[0]->failure());
+  EXPECT_EQ(ring.controls[0]->failure()->rank, 1);
+}
+
 TEST(Control, ForgivesAPauseOfTheWholeJob) {
   Ring ring(2);
   ring.Poll(1);

@@ -63,8 +63,17 @@ Launch Read(const Launcher& launcher) {
 }
 
 Launch ReadEnvironment() {
-  for (const Launcher& launcher : kLaunchers)
-    if (Number(launcher.size) && Number(launcher.rank)) return Read(launcher);
+  for (const Launcher& launcher : kLaunchers) {
+    if (!Number(launcher.size) || !Number(launcher.rank)) continue;
+    Launch launch = Read(launcher);
+    // srun --mpi=pmi2 speaks PMI as MPICH's own launcher does, but counts local ranks its own way.
+    if (std::string_view(launcher.size) == "PMI_SIZE" && Number("SLURM_PROCID") &&
+        !Number("MPI_LOCALNRANKS")) {
+      launch.launcher = fmt::format("srun (PMI_SIZE={})", launch.size);
+      launch.local_rank = Number("SLURM_LOCALID").value_or(0);
+    }
+    return launch;
+  }
   return {};
 }
 

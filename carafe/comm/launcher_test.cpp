@@ -110,6 +110,31 @@ TEST(Launcher, SrunWithPmixIsOpenMpi) {
   EXPECT_EQ(launch.rank, 5);
 }
 
+TEST(Launcher, SrunWithPmi2IsMpichAndCountsLocalRanksItself) {
+  const Environment environment({{"SLURM_STEP_NUM_TASKS", "8"},
+                                 {"SLURM_PROCID", "5"},
+                                 {"SLURM_LOCALID", "1"},
+                                 {"PMI_SIZE", "8"},
+                                 {"PMI_RANK", "5"}});
+  const Launch launch = DetectLaunch();
+  EXPECT_EQ(launch.mpi, "mpich");
+  EXPECT_EQ(launch.rank, 5);
+  EXPECT_EQ(launch.local_rank, 1);
+  EXPECT_THAT(launch.launcher, HasSubstr("srun"));
+}
+
+TEST(Launcher, AnMpirunInsideASlurmJobIsAnMpirun) {
+  const Environment environment({{"SLURM_NTASKS", "8"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_STEP_NUM_TASKS", "1"},
+                                 {"OMPI_COMM_WORLD_SIZE", "4"},
+                                 {"OMPI_COMM_WORLD_RANK", "2"}});
+  const Launch launch = DetectLaunch();
+  EXPECT_EQ(launch.mpi, "openmpi");
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.rank, 2);
+}
+
 TEST(Launcher, ABatchScriptWithoutSrunIsOneProcess) {
   const Environment environment({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}});
   EXPECT_EQ(DetectLaunch().size, 1);

@@ -164,6 +164,14 @@ std::string FindMpiPlugin(const Launch& launch, const std::vector<std::string>& 
                   PackagesOf(launch.mpi)));
 }
 
+bool HasMpiPlugin(const std::string& mpi) {
+  for (const std::string& folder : PluginFolders())
+    if (std::filesystem::exists(std::filesystem::path(folder) /
+                                fmt::format("libcarafe_mpi_{}.so", mpi)))
+      return true;
+  return false;
+}
+
 std::unique_ptr<Transport> MakeMpiTransport(const Launch& launch) {
   return std::make_unique<MpiTransport>(LoadPlugin(launch), launch);
 }

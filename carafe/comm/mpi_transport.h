@@ -15,6 +15,9 @@ namespace carafe {
 // if none has.
 std::string FindMpiPlugin(const Launch& launch, const std::vector<std::string>& folders);
 
+// Whether this build has the plug-in of "openmpi" or "mpich".
+bool HasMpiPlugin(const std::string& mpi);
+
 // To be called on the communication thread. Throws ConfigError when the plug-in is missing, cannot
 // be loaded, or counts another number of ranks than the launcher.
 std::unique_ptr<Transport> MakeMpiTransport(const Launch& launch);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "carafe/base/log.h"
+#include "carafe/core/trace_span.h"
 #include "carafe/layers/wait_scope.h"
 
 namespace carafe {
@@ -108,7 +109,8 @@ const Batch<T>& BatchLayer<T>::Take(RunContext& run) {
     maker();
     prefetcher_ = std::make_unique<Prefetcher<T>>(
         static_cast<int>(std::min<uint32_t>(settings_.prefetch, INT32_MAX)),
-        [this](const Pass& pass, const Replica& replica, Batch<T>* batch) {
+        [this, trace = run.trace](const Pass& pass, const Replica& replica, Batch<T>* batch) {
+          const TraceSpan span(trace, "load", this->name());
           maker_->Make(pass, replica, Rows(replica), batch);
         });
   }

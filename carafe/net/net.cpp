@@ -3,31 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "carafe/core/trace_span.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/planned.h"
 #include "carafe/net/plan.h"
 
 namespace carafe {
-namespace {
-
-// Marks what runs now for the trace, if anybody looks.
-class TraceSpan {
- public:
-  TraceSpan(Trace* trace, std::string_view category, std::string_view name) : trace_(trace) {
-    if (trace_ != nullptr) trace_->Begin(category, name);
-  }
-  TraceSpan(const TraceSpan&) = delete;
-  TraceSpan& operator=(const TraceSpan&) = delete;
-  ~TraceSpan() {
-    if (trace_ != nullptr) trace_->End();
-  }
-
- private:
-  Trace* const trace_;
-};
-
-}  // namespace
-
 template <typename T>
 double Net<T>::Forward(RunContext& run, ParamEvents* events) {
   return ForwardFromTo(run, 0, static_cast<int>(layers_.size()) - 1, events);

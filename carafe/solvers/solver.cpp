@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "carafe/core/trace_span.h"
 #include "carafe/kernels/math.h"
 #include "carafe/net/weights.h"
 
@@ -243,8 +244,12 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
     mine.weight += weight;
     if (!std::isfinite(loss)) mine.bad = 1;
   }
-  exchange_->FinishStep(mine);
-  const StepVotes verdict = exchange_->AwaitVerdict();
+  StepVotes verdict;
+  {
+    const TraceSpan span(options_.trace, "exchange", "votes");
+    exchange_->FinishStep(mine);
+    verdict = exchange_->AwaitVerdict();
+  }
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
   FinishUpdates();
   callbacks_due_ = !callbacks_.empty();
@@ -331,7 +336,10 @@ template <typename T>
 void Solver<T>::BeforeRead(int worker, int param) {
   int e = exchange_of_[static_cast<size_t>(param)];
   if (!net_->params()[static_cast<size_t>(param)].learned) e = running_index_;
-  if (e >= 0) exchange_->AwaitValue(worker, e, team_->stream(worker));
+  if (e < 0) return;
+  const TraceSpan span(worker == 0 ? options_.trace : nullptr, "exchange",
+                       net_->params()[static_cast<size_t>(param)].name);
+  exchange_->AwaitValue(worker, e, team_->stream(worker));
 }
 
 template <typename T>
@@ -373,6 +381,7 @@ template <typename T>
 void Solver<T>::Update(int p) {
   if (callbacks_due_) TellGradientsReady();
   const Param<T>& owned = net_->params()[static_cast<size_t>(p)];
+  const TraceSpan span(options_.trace, "update", owned.name);
   const T decay = static_cast<T>(param().weight_decay() * owned.decay_mult);
   const bool l1 = param().regularization_type() == "L1";
   carafe::Step<T> step;

@@ -38,11 +38,11 @@ int ChooseThreads(int asked, const Group& group, int workers) {
   const int online = static_cast<int>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   const int share = std::max(online / group.local_size(), 1);
   const int allowed = AllowedCores();
-  if (group.rank() == 0 && group.size() > 1 && allowed < share) {
+  // Ranks with threads of their own choice are looked at by PinningAdvice.
+  if (asked <= 0 && group.rank() == 0 && group.size() > 1 && allowed < share) {
     LogWarning(
-        "the launcher has pinned this rank to {} of the {} cores that it could use: start mpirun "
-        "with "
-        "--bind-to none",
+        "the launcher has pinned this rank to {} of the {} cores that it could use: start with "
+        "carafe launch, or give mpirun --bind-to none",
         allowed, share);
   }
   if (asked > 0) return asked;

@@ -58,7 +58,10 @@ TrainEnd Trainer<T>::OneIteration() {
   if (interval > 0 && iteration % interval == 0 && (iteration > 0 || param.test_initialization())) {
     TestAll();
   }
+  const auto waited = [this] { return solver_->exchange()->stats().wait_seconds; };
+  observer_->BeginStep(iteration, waited());
   const StepVotes verdict = solver_->Step([&] {
+    observer_->Ready(waited());
     StepVotes mine;
     if (signals_) {
       const SignalRequests asked = signals_->Take();
@@ -68,6 +71,7 @@ TrainEnd Trainer<T>::OneIteration() {
     }
     return mine;
   });
+  observer_->EndStep(waited());
   if (verdict.bad > 0 && options_.on_nan == "stop") StopOnNan(iteration);
   AddLoss(verdict.loss / verdict.weight);
   if (param.display() > 0 && iteration % param.display() == 0) Display(iteration, verdict);
@@ -97,6 +101,7 @@ void Trainer<T>::MergeBuckets() {
 template <typename T>
 void Trainer<T>::FinishRun(TrainEnd end) {
   solver_->Drain();
+  observer_->Finish();
   CheckReplicas();
   const SolverParameter& param = solver_->param();
   if (param.snapshot_after_train() && last_snapshot_ != solver_->iteration()) Snapshot();

@@ -13,7 +13,9 @@
 #include "carafe/solvers/solver.h"
 #include "carafe/train/data_wait.h"
 #include "carafe/train/metrics.h"
+#include "carafe/train/observer.h"
 #include "carafe/train/progress.h"
+#include "carafe/train/rank_table.h"
 #include "carafe/train/signals.h"
 #include "carafe/train/tester.h"
 
@@ -42,6 +44,7 @@ struct TrainOptions {
   bool write_files = true;                 // off in tests: no log, no metrics
   bool watch_signals = true;               // off where ranks are threads
   bool keep_updates = false;               // see SolverOptions
+  ObserveOptions observe;                  // --trace, --stats
   std::function<void()> before_iteration;  // may throw: then the run ends with that
 };
 
@@ -71,6 +74,8 @@ class Trainer {
   void ShareStart();
   void OpenFiles(bool resumed);
   void PrintStart();
+  void PrintRanks(const std::vector<RankFacts>& ranks);
+  void CheckData();
   void ScaleRate();
   TrainEnd Loop(int64_t until);
   TrainEnd OneIteration();
@@ -91,7 +96,8 @@ class Trainer {
   const TrainOptions options_;
   Group& group_;
   Stream& stream_;
-  DataWait data_wait_;  // told by the solver's nets
+  DataWait data_wait_;
+  std::unique_ptr<Observer> observer_;  // told by the solver and its nets, and by OneIteration
   std::unique_ptr<Solver<T>> solver_;
   std::unique_ptr<SignalWatch> signals_;
   std::unique_ptr<Metrics> metrics_;

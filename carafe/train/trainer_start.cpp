@@ -10,6 +10,7 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
+#include "carafe/train/agreement.h"
 #include "carafe/train/algorithm_choice.h"
 #include "carafe/train/trainer.h"
 
@@ -65,6 +66,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
     error = failed.what();
   }
   group_.Agree(error);
+  CheckData();
   ShareStart();
   MeasureForAll(group_, stream_, solver_->net(), solver_->test_nets());
   ScaleRate();
@@ -81,9 +83,13 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
     error = failed.what();
   }
   group_.Agree(error);
+  const std::vector<RankFacts> ranks = GatherFacts(
+      group_, MyFacts(group_, stream_,
+                      options_.global_batch > 0 ? RowsOf(solver_->replica(), rows_) : FileBatch()));
   if (root()) {
     progress_ = std::make_unique<Progress>(options_.progress);
     PrintStart();
+    PrintRanks(ranks);
   }
   if (options_.watch_signals) {
     signals_ =
@@ -96,7 +102,8 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
 template <typename T>
 void Trainer<T>::Build(const SolverSpec& spec) {
   SolverOptions solver_options;
-  solver_options.trace = &data_wait_;
+  observer_ = std::make_unique<Observer>(options_.observe, group_, data_wait_);
+  solver_options.trace = observer_.get();
   solver_options.keep_updates = options_.keep_updates;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
@@ -214,6 +221,35 @@ void Trainer<T>::ShareStart() {
     for (Blob<T>& blob : solver_->history()) share(blob, "the solver's history");
   }
   CheckReplicas();
+}
+
+// Hosts may hold copies of their own.
+template <typename T>
+void Trainer<T>::CheckData() {
+  if (group_.size() == 1) return;
+  std::vector<NamedFact> facts;
+  std::string error;
+  try {
+    facts = DataFacts(solver_->net());
+    for (const auto& net : solver_->test_nets()) {
+      for (NamedFact& fact : DataFacts(*net)) {
+        fact.name += " in the test net";
+        facts.push_back(std::move(fact));
+      }
+    }
+  } catch (const Error& failed) {
+    error = failed.what();
+  }
+  group_.Agree(error);
+  CheckSame(group_, facts, "copy the same data to every host, or name one copy that all can read");
+}
+
+template <typename T>
+void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
+  if (ranks.size() == 1) return;
+  for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
+  const std::string advice = PinningAdvice(ranks);
+  if (!advice.empty()) LogWarning("{}", advice);
 }
 
 template <typename T>

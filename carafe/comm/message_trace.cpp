@@ -1,0 +1,80 @@
+#include "carafe/comm/message_trace.h"
+
+#include <chrono>
+#include <unordered_map>
+
+namespace carafe {
+namespace {
+
+class WatchedTransport final : public Transport {
+ public:
+  WatchedTransport(Transport& inner, MessageTrace* trace, MessageCounters* counters)
+      : inner_(inner), trace_(trace), counters_(*counters) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  const std::string& host() const override { return inner_.host(); }
+
+  Request Send(int to, int tag, const void* data, size_t bytes) override {
+    const Request request = inner_.Send(to, tag, data, bytes);
+    counters_.bytes_sent.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    Open(request, {.sent = true, .peer = to, .tag = tag, .bytes = bytes});
+    return request;
+  }
+  Request Receive(int from, int tag, void* data, size_t bytes) override {
+    const Request request = inner_.Receive(from, tag, data, bytes);
+    Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
+    return request;
+  }
+  bool Done(Request request) override {
+    const bool done = inner_.Done(request);
+    if (done) Close(request);
+    return done;
+  }
+  void Finish() override { inner_.Finish(); }
+  void Abort(const std::string& message) noexcept override { inner_.Abort(message); }
+
+ private:
+  void Open(Request request, MessageEvent event) {
+    if (request == 0) return;
+    event.begin = TraceClock();
+    if (event.sent && sends_++ == 0) busy_since_ = event.begin;
+    open_[request] = event;
+  }
+  void Close(Request request) {
+    const auto found = open_.find(request);
+    if (found == open_.end()) return;  // from before the watch
+    MessageEvent event = found->second;
+    open_.erase(found);
+    event.end = TraceClock();
+    if (!event.sent)
+      counters_.bytes_received.fetch_add(static_cast<int64_t>(event.bytes),
+                                         std::memory_order_relaxed);
+    if (event.sent && --sends_ == 0)
+      counters_.busy_seconds.store(
+          counters_.busy_seconds.load(std::memory_order_relaxed) + event.end - busy_since_,
+          std::memory_order_relaxed);
+    if (trace_ != nullptr) trace_->Message(event);
+  }
+
+  Transport& inner_;
+  MessageTrace* const trace_;
+  MessageCounters& counters_;
+  std::unordered_map<Request, MessageEvent> open_;
+  int sends_ = 0;  // under way
+  double busy_since_ = 0;
+};
+
+}  // namespace
+
+double TraceClock() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+std::unique_ptr<Transport> WatchMessages(Transport& inner, MessageTrace* trace,
+                                         MessageCounters* counters) {
+  return std::make_unique<WatchedTransport>(inner, trace, counters);
+}
+
+}  // namespace carafe

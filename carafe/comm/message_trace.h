@@ -1,0 +1,43 @@
+// Watches the messages that a rank sends and receives for its work (heartbeats and the like are
+// left out): who wants to know implements MessageTrace; MessageCounters are kept beside it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "carafe/comm/transport.h"
+
+namespace carafe {
+
+struct MessageEvent {
+  bool sent = false;  // else received
+  int peer = 0;
+  int tag = 0;
+  size_t bytes = 0;
+  double begin = 0, end = 0;  // TraceClock(): handed to the transport, seen to be done
+};
+
+// Called on the communication thread.
+class MessageTrace {
+ public:
+  virtual ~MessageTrace() = default;
+  virtual void Message(const MessageEvent& event) = 0;
+};
+
+// Sums since the start; written by the communication thread, read by any.
+struct MessageCounters {
+  std::atomic<int64_t> bytes_sent{0}, bytes_received{0};
+  std::atomic<double> busy_seconds{0};  // with at least one send under way
+};
+
+// Seconds of this host's steady clock: the same for all threads of a process.
+double TraceClock();
+
+// Speaks through `inner`, which outlives it, and tells of it. Requests are those of `inner`, so the
+// watch may begin and end while it is in use. The pointers outlive it too; `trace` may be null.
+std::unique_ptr<Transport> WatchMessages(Transport& inner, MessageTrace* trace,
+                                         MessageCounters* counters);
+
+}  // namespace carafe

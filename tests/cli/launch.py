@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Starting ranks with `carafe launch` and with mpirun's own forms; seeing what they did (--trace, --stats)."""
+import csv
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from cli import BUILD, CARAFE, CarafeTest, environment, main  # noqa: E402
+
+
+def has(mpi):
+    return shutil.which(f"mpirun.{mpi}") is not None and (BUILD / f"lib/libcarafe_mpi_{mpi}.so").exists()
+
+
+class Launch(CarafeTest):
+    def run_line(self, *command, expect=0):
+        process = subprocess.Popen([str(c) for c in command], cwd=self.dir, env=environment(), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        result = self.finish(process)
+        self.assertEqual(result.returncode, expect, result.stdout + result.stderr)
+        return result
+
+    def need(self, mpi):
+        if not has(mpi):
+            self.skipTest(f"{mpi} is not installed, or its plug-in was not built")
+
+    def test_dry_run_prints_the_command_and_the_host_file(self):
+        self.need("openmpi")
+        self.write("hosts", "# PMLS-Caffe\n0 10.0.0.1 9999\n1 10.0.0.2 9999\n\n")
+        result = self.carafe("launch", "--mpi=openmpi", "--hostfile", "hosts", "--dry-run", "--", "train",
+                             "--solver=solver.prototxt", "-weights", "a b.caffemodel")
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[1:3], ["#   10.0.0.1 slots=1", "#   10.0.0.2 slots=1"])
+        self.assertRegex(lines[3], r"^mpirun\S* .*-n 2 --hostfile HOSTFILE --bind-to none .*carafe train "
+                                   r"--solver=solver.prototxt --weights 'a b.caffemodel'$")
+
+    def test_launched_ranks_train_like_those_of_mpirun_under_each_mpi(self):
+        self.carafe("train", "--solver=solver.prototxt", ranks=2)
+        expected = (self.dir / "snap/small_iter_40.caffemodel").read_bytes()
+        for mpi in ("openmpi", "mpich"):
+            if not has(mpi):
+                continue
+            (self.dir / "snap/small_iter_40.caffemodel").unlink()
+            result = self.carafe("launch", "-n", 2, f"--mpi={mpi}", "--", "train", "--solver=solver.prototxt")
+            self.assertIn("2 workers on 1 host", result.stderr)
+            self.assertEqual((self.dir / "snap/small_iter_40.caffemodel").read_bytes(), expected)
+
+    def test_the_exit_code_is_that_of_the_ranks(self):
+        self.need("openmpi")
+        result = self.carafe("launch", "-n", 2, "--", "train", "--solver=none.prototxt", expect=1)
+        self.assertEqual(result.stderr.count("none.prototxt: error") + result.stderr.count("none.prototxt: "), 1,
+                         result.stderr)
+
+    def stop_with(self, wish, code):
+        self.need("openmpi")
+        self.write_solver(max_iter=1000000)
+        process = self.start("launch", "-n", 2, "--mpi=openmpi", "--", "train", "--solver=solver.prototxt")
+        for line in process.stderr:
+            if "Iteration 20 " in line:
+                break
+        process.send_signal(wish)
+        result = self.finish(process)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(list(self.dir.glob("snap/*.solverstate"))), 1)
+
+    def test_ctrl_c_ends_well_with_a_snapshot(self):
+        self.stop_with(signal.SIGINT, 0)
+
+    def test_sigusr2_is_passed_on(self):
+        self.stop_with(signal.SIGUSR2, 0)
+
+    def test_mistakes_are_explained(self):
+        for arguments, words in ((["-n", 2], "what to launch"), (["--", "train"], "how many ranks"),
+                                 (["-n", 2, "--mpi=lam", "--", "train"], "use openmpi or mpich"),
+                                 (["-H", "a:x", "--", "train"], "no number of ranks"),
+                                 (["--hostfile", "none", "--", "train"], "cannot be read"),
+                                 (["-n", 2, "--bind=threads", "--", "train"], "--threads")):
+            result = self.carafe("launch", *arguments, expect=1)
+            self.assertIn(words, result.stderr)
+            self.assertIn("fix:", result.stderr)
+
+    def mpmd(self, first, second, expect):
+        self.need("openmpi")
+        return self.run_line("mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", 1, *first, ":", "-n", 1,
+                             *second, expect=expect)
+
+    def test_ranks_with_command_lines_of_their_own_may_differ_in_threads_only(self):
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        self.mpmd([*train, "--threads=1"], [*train, "--threads=2"], expect=0)
+        result = self.mpmd([*train, "--warmup=3"], [*train, "--warmup=4"], expect=1)
+        self.assertRegex(result.stderr, r"error: --warmup differs: 3 on rank 0 \(\S+\), 4 on rank 1")
+        self.assertEqual(result.stderr.count("differs"), 1, result.stderr)
+
+    def test_copies_of_the_data_that_differ_are_named(self):
+        other = self.dir / "other"
+        subprocess.run([CARAFE, "digits", "--out", other, "--train", "300", "--test", "100"], check=True,
+                       stdout=subprocess.DEVNULL)
+        for name in ("net.prototxt", "solver.prototxt"):
+            shutil.copy(self.dir / name, other)
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=1)
+        self.assertRegex(result.stderr, r'the data of layer "data" differs: 600 records, keys .* on rank 0 .*'
+                                        r'300 records, keys .* on rank 1')
+
+    def test_the_start_shows_a_table_of_ranks(self):
+        log = self.log_of(self.carafe("train", "--solver=solver.prototxt", ranks=2))
+        header = next(i for i, line in enumerate(log) if line.split() == ["rank", "host", "device", "cores", "threads",
+                                                                         "batch"])
+        self.assertRegex(log[header + 1], r"^  0-1 +\S+ +CPU +\d+ of \d+ +1 +16$")
+
+    def test_a_trace_holds_nested_spans_and_messages_of_every_rank(self):
+        self.carafe("train", "--solver=solver.prototxt", "--trace=trace.json", "--trace_iterations=5:8",
+                    "--stats=stats.csv", ranks=2)
+        events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]
+        for rank in (0, 1):
+            mine = [e for e in events if e["pid"] == rank]
+            spans = [e for e in mine if e["ph"] == "X"]
+            names = {(e["cat"], e["name"]) for e in spans}
+            for wanted in (("forward", "conv1"), ("backward", "ip"), ("exchange", "votes"), ("load", "data")):
+                self.assertIn(wanted, names)
+            self.assertTrue(any(category == "update" for category, _ in names))
+            iterations = sorted(e["name"] for e in spans if e["cat"] == "iteration")
+            self.assertEqual(iterations, ["iteration 5", "iteration 6", "iteration 7"])
+            self.assertTrue(any(e["ph"] == "b" and e["cat"] == "comm" and e["args"]["bytes"] > 0 for e in mine))
+            lanes = {e["args"]["name"] for e in mine if e["ph"] == "M" and e["name"] == "thread_name"}
+            self.assertEqual(lanes, {"compute", "data", "communication"})
+            self.check_nesting(spans)
+        # Clocks are aligned: both ranks run iteration 6 at the same time.
+        begin = {e["pid"]: (e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "iteration 6"}
+        self.assertLess(max(b for b, _ in begin.values()), min(e for _, e in begin.values()))
+        rows = list(csv.DictReader((self.dir / "stats.csv").open()))
+        self.assertEqual(len(rows), 2 * 40)
+        self.assertTrue(all(float(r["bytes_sent"]) > 0 and float(r["bytes_received"]) > 0 for r in rows))
+        self.assertTrue(all(0 <= float(r["hidden"]) <= 1 for r in rows))
+
+    def check_nesting(self, spans):
+        for lane in {e["tid"] for e in spans}:
+            open_ends = []
+            for e in sorted((e for e in spans if e["tid"] == lane), key=lambda e: (e["ts"], -e["dur"])):
+                while open_ends and open_ends[-1] <= e["ts"] + 0.002:  # written with three digits
+                    open_ends.pop()
+                if open_ends:
+                    self.assertLessEqual(e["ts"] + e["dur"], open_ends[-1] + 0.004, e)
+                open_ends.append(e["ts"] + e["dur"])
+
+    def test_one_process_can_be_traced_too(self):
+        self.carafe("train", "--solver=solver.prototxt", "--trace=trace.json", "--stats=stats.csv")
+        self.assertGreater(len(json.loads((self.dir / "trace.json").read_text())["traceEvents"]), 100)
+        for flags, words in ((["--trace=t", "--trace_iterations=8:5"], "--trace_iterations"),
+                             (["--stats=/nowhere/s.csv"], "/nowhere/s.csv")):
+            result = self.carafe("train", "--solver=solver.prototxt", *flags, expect=1)
+            self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    main()
