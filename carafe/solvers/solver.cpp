@@ -194,7 +194,7 @@ RunContext Solver<T>::Context(int worker, int64_t pass, int64_t stride) {
       .replica = ReplicaOf(worker),
       .group = team_sum_ ? &team_sum_->part(worker) : nullptr,
       .sync_batch_norm = options_.sync_batch_norm,
-      .trace = worker == 0 ? options_.trace : nullptr};
+      .trace = options_.trace};
 }
 
 template <typename T>
@@ -337,8 +337,7 @@ void Solver<T>::BeforeRead(int worker, int param) {
   int e = exchange_of_[static_cast<size_t>(param)];
   if (!net_->params()[static_cast<size_t>(param)].learned) e = running_index_;
   if (e < 0) return;
-  const TraceSpan span(worker == 0 ? options_.trace : nullptr, "exchange",
-                       net_->params()[static_cast<size_t>(param)].name);
+  const TraceSpan span(options_.trace, "exchange", net_->params()[static_cast<size_t>(param)].name);
   exchange_->AwaitValue(worker, e, team_->stream(worker));
 }
 

@@ -32,7 +32,7 @@ struct SolverOptions {
   int workers = 1;  // of this rank; the others' indices follow
   int level = 0;    // net state from the command line
   std::vector<std::string> stages;
-  Trace* trace = nullptr;
+  Trace* trace = nullptr;  // with several workers: told by all their threads
   bool sync_batch_norm = false;
   bool keep_updates = false;  // after a step the parameters' diffs hold what was subtracted from
                               // them, as in Caffe, and not zeros; snapshot_diff asks for it too
