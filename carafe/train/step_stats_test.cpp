@@ -31,11 +31,10 @@ TEST(StepStats, WritesARowPerRankAndNamesTheSlowest) {
                     .comm_wait = 0.05,
                     .comm_busy = 0.1,
                     .bytes_sent = 2e6});
-    if (group.rank() == 0) {
-      EXPECT_THAT(stats.Summary(), AllOf(HasSubstr("250 ms"), HasSubstr("2 MB sent"),
-                                         HasSubstr("50% of the communication hidden"),
-                                         HasSubstr("rank 1 on"), HasSubstr("in 75%")));
-    }
+    if (group.rank() != 0) return;
+    EXPECT_THAT(stats.Summary(), AllOf(HasSubstr("250 ms"), HasSubstr("2 MB sent"),
+                                       HasSubstr("50% of the communication hidden"),
+                                       HasSubstr("rank 1 on"), HasSubstr("in 75%")));
   });
   const std::string text = ReadFile(path);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4 * 2);
