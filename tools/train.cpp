@@ -23,7 +23,7 @@ struct TrainFlags {
   RunFlags run;
   TrainOptions options;
   std::string overlap, batch_norm;
-  double message_kb = 256;
+  double message_kb = 0;
   double comm_timeout = 300;
 };
 
@@ -55,7 +55,8 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--sum", o.scheme.algorithm,
                  "of --exchange=allreduce: auto, owners (straight) or halving (and doubling)")
       ->capture_default_str();
-  app.add_option("--message_kb", flags.message_kb, "longest message between ranks, in KB")
+  app.add_option("--message_kb", flags.message_kb,
+                 "longest message between ranks, in KB; 0: by measurement")
       ->capture_default_str();
   app.add_option("--batch_norm", flags.batch_norm,
                  "local (each worker its own batch) or sync (one batch of all); default: the "
@@ -140,8 +141,9 @@ int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
   try {
     options.overlap = Choice("overlap", flags.overlap, "on", "off");
     options.sync_batch_norm = Choice("batch_norm", flags.batch_norm, "sync", "local");
-    if (!(flags.message_kb >= 1 && flags.message_kb <= 65536))
-      throw ConfigError(fmt::format("--message_kb is {:g}", flags.message_kb), "use 1 to 65536");
+    if (!(flags.message_kb == 0 || (flags.message_kb >= 1 && flags.message_kb <= 65536)))
+      throw ConfigError(fmt::format("--message_kb is {:g}", flags.message_kb),
+                        "use 1 to 65536, or 0 to have it measured");
     options.scheme.message_bytes = static_cast<size_t>(flags.message_kb * 1024);
     spec = LoadSolverSpec(flags.solver);
     const bool file_wants_gpu =

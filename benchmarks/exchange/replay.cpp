@@ -16,7 +16,11 @@ void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 
 }  // namespace
 
-void RunReplay(Group& group, const ReplayOptions& options) {
+void RunReplay(Group& group, const ReplayOptions& given) {
+  ReplayOptions options = given;
+  if (options.scheme.message_bytes == 0)
+    options.scheme.message_bytes =
+        MessageBytesFor(MeasureSumCost(group, options.exchange, options.scheme));
   const std::vector<LayerProfile> layers = ReadProfile(options.profile);
   int64_t total = 0;
   double compute = 0;

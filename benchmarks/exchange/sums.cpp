@@ -14,7 +14,11 @@ float Part(int rank, int64_t i) { return static_cast<float>((i * 7 + rank * 13) 
 
 }  // namespace
 
-void RunSums(Group& group, const SumsOptions& options) {
+void RunSums(Group& group, const SumsOptions& given) {
+  SumsOptions options = given;
+  if (options.scheme.message_bytes == 0)
+    options.scheme.message_bytes =
+        MessageBytesFor(MeasureSumCost(group, options.exchange, options.scheme));
   for (int64_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 2) {
     const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
     std::vector<float> gradient(static_cast<size_t>(count)), value(gradient.size());

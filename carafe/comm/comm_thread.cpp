@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@ namespace carafe {
 namespace {
 
 constexpr int kYields = 20;               // turns without movement before the thread sleeps
+constexpr int kYieldsIfAwaited = 400;     // the compute thread idles, so a core is free
 constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
 constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfAwaited = 1e-4;  // the compute thread idles, so a core is free
@@ -68,6 +70,7 @@ CommThread::~CommThread() {
 void CommThread::Run(const Factory& factory) {
   BlockSignals();
   pthread_setname_np(pthread_self(), "carafe-comm");
+  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: a short sleep is not to last 50 us longer
   std::exception_ptr error;
   try {
     transport_ = factory();
@@ -158,7 +161,9 @@ bool CommThread::PollAll(double now) {
 }
 
 void CommThread::Rest(int idle_turns) {
-  if (idle_turns <= kYields) {
+  const bool awaited = waiting_.load(std::memory_order_relaxed) > 0;
+  const int yields = awaited ? kYieldsIfAwaited : kYields;
+  if (idle_turns <= yields) {
     sched_yield();
     return;
   }
@@ -166,9 +171,9 @@ void CommThread::Rest(int idle_turns) {
       std::all_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Idle(); });
   double longest = idle ? kLongestSleepIfIdle : kLongestSleep;
   std::unique_lock lock(mutex_);
-  if (waiting_ > 0) longest = kLongestSleepIfAwaited;
+  if (awaited) longest = kLongestSleepIfAwaited;
   double sleep = kShortestSleep;
-  for (int i = kYields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
+  for (int i = yields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
   sleep = std::min(sleep, longest);
   work_.wait_for(lock, std::chrono::duration<double>(sleep),
                  [this] { return stop_ || !tasks_.empty(); });

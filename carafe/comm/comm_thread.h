@@ -120,9 +120,9 @@ class CommThread {
   std::optional<GroupFailure> failure_;
   bool started_ = false;
   bool stop_ = false;
-  int waiting_ = 0;     // in Await
   bool noted_ = false;  // this rank's compute thread knows of the failure
   std::atomic<bool> failed_{false};
+  std::atomic<int> waiting_{0};  // in Await
   std::atomic<bool> others_busy_{false};
   std::atomic<int> long_gone_{-1};  // see Control::LongGone
   std::atomic<const std::atomic<bool>*> asked_to_end_{nullptr};

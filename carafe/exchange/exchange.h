@@ -106,6 +106,10 @@ struct SumCost {
 // A collective call that takes some milliseconds: rank 0's measurement of what a sum costs by this
 // exchange, for every rank.
 SumCost MeasureSumCost(Group& group, const std::string& exchange, const SchemeSettings& scheme);
+// The size of messages that fills such a line: those under way (three to a peer) take about 1.5 ms.
+// More at a time would queue up in the network, where replies wait behind them; less would let the
+// line run dry while the next one is handed over.
+size_t MessageBytesFor(const SumCost& cost);
 // Parameters per bucket for which the sums of a step end earliest; rank 0's answer for every rank.
 template <typename T>
 std::vector<int> PlanBuckets(Group& group, std::span<const ParamInfo<T>> params,

@@ -12,20 +12,22 @@ namespace {
 template <typename T>
 std::vector<Journey<T>> JourneysOf(const SchemeKind& kind, const SchemeSettings& settings, int rank,
                                    int size, const std::vector<BucketPlace<T>>& buckets) {
+  SchemeSettings with_size = settings;
+  if (with_size.message_bytes == 0) with_size.message_bytes = kFirstMessageBytes;
   std::vector<Journey<T>> journeys;
   const auto bytes = [](int64_t count) { return count * static_cast<int64_t>(sizeof(T)); };
   for (const BucketPlace<T>& b : buckets)
     journeys.push_back({.data = b.gradient,
                         .count = b.count,
                         .priority = b.priority,
-                        .chunks = kind.sum(settings, rank, size, b.count, bytes(b.count)),
+                        .chunks = kind.sum(with_size, rank, size, b.count, bytes(b.count)),
                         .others = b.other_gradients});
   if (!kind.root_updates) return journeys;
   for (const BucketPlace<T>& b : buckets)
     journeys.push_back({.data = b.value,
                         .count = b.count,
                         .priority = b.priority,
-                        .chunks = kind.spread(settings, rank, size, b.count, bytes(b.count))});
+                        .chunks = kind.spread(with_size, rank, size, b.count, bytes(b.count))});
   return journeys;
 }
 

@@ -12,11 +12,13 @@
 
 namespace carafe {
 
+constexpr size_t kFirstMessageBytes = size_t{128} << 10;  // until the line has been measured
+
 // What a scheme may know when it writes programs.
 struct SchemeSettings {
-  size_t message_bytes = size_t{256} << 10;  // of one message, about
-  int branches = 2;                          // of the tree that hands values out
-  std::string algorithm = "auto";            // of the sum on all ranks: auto, owners, halving
+  size_t message_bytes = 0;        // of one message, about; 0: kFirstMessageBytes
+  int branches = 2;                // of the tree that hands values out
+  std::string algorithm = "auto";  // of the sum on all ranks: auto, owners, halving
 };
 
 struct SchemeKind {

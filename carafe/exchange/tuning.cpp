@@ -1,5 +1,6 @@
 // Which buckets suit this cluster: measures what a sum costs, and merges gradients by it.
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "carafe/base/timer.h"
@@ -49,6 +50,14 @@ SumCost MeasureSumCost(Group& group, const std::string& exchange, const SchemeSe
   cost.latency = small;
   group.Broadcast(&cost, sizeof cost, 0, "what a sum costs");
   return cost;
+}
+
+size_t MessageBytesFor(const SumCost& cost) {
+  constexpr double kUnderWay = 1.5e-3 / Channel::kWindow;  // seconds per message
+  constexpr size_t kLeast = size_t{32} << 10, kMost = size_t{256} << 10;
+  if (cost.per_byte <= 0) return kMost;
+  const double bytes = std::min(kUnderWay / cost.per_byte, static_cast<double>(kMost));
+  return std::max(std::bit_floor(static_cast<size_t>(bytes)), kLeast);
 }
 
 template <typename T>

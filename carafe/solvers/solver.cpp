@@ -149,8 +149,11 @@ typename Solver<T>::Merged Solver<T>::MergeBuckets() {
   Drain();
   const std::vector<double> ready = exchange_->ready_times();
   exchange_.reset();  // the measurement uses its tags
-  Merged merged{MeasureSumCost(*group_, exchange_name_, connect_.scheme)};
+  Merged merged{.cost = MeasureSumCost(*group_, exchange_name_, connect_.scheme)};
   ConnectOptions options = connect_;
+  if (options.scheme.message_bytes == 0)
+    options.scheme.message_bytes = MessageBytesFor(merged.cost);
+  merged.message_bytes = options.scheme.message_bytes;
   options.bucket_sizes = PlanBuckets<T>(*group_, ParamInfos(), ready, merged.cost);
   merged.buckets = options.bucket_sizes.size();
   Connect(std::string(exchange_name_), *group_, options);

@@ -63,6 +63,7 @@ class Solver {
   struct Merged {
     SumCost cost;
     size_t buckets = 0;
+    size_t message_bytes = 0;
   };
   Merged MergeBuckets();
   void Disconnect();  // the group is about to end; no Step after that

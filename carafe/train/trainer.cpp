@@ -93,9 +93,10 @@ void Trainer<T>::MergeBuckets() {
   const auto merged = solver_->MergeBuckets();
   if (!root()) return;
   LogInfo(
-      "a sum over all ranks takes {:.0f} us and {:.2f} ms per MB: gradients travel in {} bucket{}",
+      "a sum over all ranks takes {:.0f} us and {:.2f} ms per MB: gradients travel in {} bucket{}, "
+      "messages of {} KB",
       merged.cost.latency * 1e6, merged.cost.per_byte * 1048576e3, merged.buckets,
-      merged.buckets == 1 ? "" : "s");
+      merged.buckets == 1 ? "" : "s", merged.message_bytes >> 10);
 }
 
 template <typename T>
