@@ -37,14 +37,16 @@ int Main(int argc, char** argv) {
   replay_app.add_option("--overlap", replay.overlap);
   std::string model, output;
   int threads = 1, iterations = 3;
+  std::vector<int64_t> item;
   CLI::App& profile_app = *app.add_subcommand("profile", "measures how long layers compute");
   profile_app.add_option("--model", model)->required();
   profile_app.add_option("--output", output)->required();
+  profile_app.add_option("--item", item, "channels,height,width")->delimiter(',');
   profile_app.add_option("--threads", threads);
   profile_app.add_option("--iterations", iterations);
   CLI11_PARSE(app, argc, argv);
   if (profile_app.parsed()) {
-    WriteProfile(model, threads, iterations, output);
+    WriteProfile(model, item, threads, iterations, output);
     return 0;
   }
   const std::unique_ptr<Group> group = StartGroup({.wait = 60});

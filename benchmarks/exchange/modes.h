@@ -25,8 +25,10 @@ struct LayerProfile {
   std::vector<int64_t> params;       // elements
 };
 std::vector<LayerProfile> ReadProfile(const std::string& path);
-// Times every layer of a net (deploy-like nets with DummyData or Input) and writes the profile.
-void WriteProfile(const std::string& model, int threads, int iterations, const std::string& path);
+// Times every layer of a net and writes the profile. Data that are not there become inputs, of
+// `item` (channels, height, width) where the net does not say how large they are.
+void WriteProfile(const std::string& model, const std::vector<int64_t>& item, int threads,
+                  int iterations, const std::string& path);
 
 struct ReplayOptions {
   std::string profile;

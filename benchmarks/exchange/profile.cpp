@@ -15,7 +15,8 @@ std::vector<LayerProfile> ReadProfile(const std::string& path) {
   if (!file) throw DataError(path, -1, "the profile cannot be read", "write it with --profile_of");
   std::vector<LayerProfile> layers;
   try {
-    for (const nlohmann::json& layer : nlohmann::json::parse(file).at("layers"))
+    const nlohmann::json whole = nlohmann::json::parse(file);
+    for (const nlohmann::json& layer : whole.at("layers"))
       layers.push_back({.name = layer.at("name"),
                         .forward = layer.at("forward"),
                         .backward = layer.at("backward"),
@@ -26,11 +27,12 @@ std::vector<LayerProfile> ReadProfile(const std::string& path) {
   return layers;
 }
 
-void WriteProfile(const std::string& model, int threads, int iterations, const std::string& path) {
+void WriteProfile(const std::string& model, const std::vector<int64_t>& item, int threads,
+                  int iterations, const std::string& path) {
   NetState state;
   state.set_phase(TRAIN);
   std::vector<std::string> notes;
-  const NetSpec spec = WithStandInsForMissingData(LoadNetSpec(model), state, {}, &notes);
+  const NetSpec spec = WithStandInsForMissingData(LoadNetSpec(model), state, item, &notes);
   Net<float> net(spec, state);
   Stream stream(CpuDevice(), threads);
   net.Initialise(stream, 1);
