@@ -1,6 +1,7 @@
 #include "carafe/train/observer.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include <charconv>
 
@@ -67,13 +68,14 @@ void Observer::EndStep(double wait_seconds) {
   End();
   if (!stats_) return;
   const Marks now = Now(wait_seconds);
+  const Marks last = std::exchange(last_, now);
   stats_->Add(iteration_, {.seconds = now.time - begin_.time,
                            .ready = ready_,
                            .data_wait = now.data_wait - begin_.data_wait,
                            .comm_wait = now.comm_wait - begin_.comm_wait,
                            .comm_busy = now.comm_busy - begin_.comm_busy,
-                           .bytes_sent = now.sent - begin_.sent,
-                           .bytes_received = now.received - begin_.received});
+                           .bytes_sent = now.sent - last.sent,
+                           .bytes_received = now.received - last.received});
 }
 
 void Observer::Finish() {

@@ -57,6 +57,7 @@ class Observer final : public Trace {
   std::unique_ptr<StepStats> stats_;
   bool watching_ = false;
   int64_t iteration_ = 0;
+  Marks last_ = {};  // at the end of the last step: what others send early belongs to the next one
   Marks begin_;
   double ready_ = 0;  // seconds from begin_, without waits for ranks
 };

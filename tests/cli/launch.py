@@ -133,7 +133,7 @@ class Launch(CarafeTest):
         self.assertLess(max(b for b, _ in begin.values()), min(e for _, e in begin.values()))
         rows = list(csv.DictReader((self.dir / "stats.csv").open()))
         self.assertEqual(len(rows), 2 * 40)
-        self.assertTrue(all(float(r["bytes_sent"]) > 0 and float(r["bytes_received"]) > 0 for r in rows))
+        self.assertEqual([r for r in rows if float(r["bytes_sent"]) <= 0 or float(r["bytes_received"]) <= 0], [])
         self.assertTrue(all(0 <= float(r["hidden"]) <= 1 for r in rows))
 
     def check_nesting(self, spans):
