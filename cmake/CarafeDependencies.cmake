@@ -15,8 +15,22 @@ pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 find_package(leveldb REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-# Faster convolutions; without it, im2col and our own Winograd kernels. Version 3 has another interface.
-find_package(dnnl 2.6 QUIET)
+# Faster convolutions; without it, im2col and our own Winograd kernels. Version 3 has another interface. By library and header, for
+# Debian's own dnnl-config.cmake fails where there are no OpenCL headers, which nothing here needs.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl_version.h)
+find_library(DNNL_LIBRARY dnnl)
+set(CARAFE_DNNL_VERSION "")
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h dnnl_version REGEX "define DNNL_VERSION_(MAJOR|MINOR) ")
+  string(REGEX REPLACE "[^0-9;]" "" dnnl_version "${dnnl_version}")
+  list(JOIN dnnl_version . dnnl_version)
+  if(dnnl_version VERSION_GREATER_EQUAL 2.6 AND dnnl_version VERSION_LESS 3)
+    set(CARAFE_DNNL_VERSION ${dnnl_version})
+    add_library(carafe_dnnl INTERFACE)
+    target_include_directories(carafe_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
+    target_link_libraries(carafe_dnnl INTERFACE ${DNNL_LIBRARY})
+  endif()
+endif()
 
 # The OpenMP flavour of OpenBLAS by its own folder: the default alternative brings a second pool of threads.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h

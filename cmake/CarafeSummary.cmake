@@ -1,5 +1,5 @@
 message(STATUS "Carafe ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, sanitizers: [${CARAFE_SANITIZE}], CUDA: ${CARAFE_CUDA}")
-message(STATUS "  oneDNN: ${dnnl_VERSION}")
+message(STATUS "  oneDNN: ${CARAFE_DNNL_VERSION}")
 message(STATUS "  BLAS: ${OPENBLAS_LIBRARY}")
 message(STATUS "  MPI plug-ins: ${CARAFE_MPI_PLUGINS}")
 message(STATUS "  Python: ${CARAFE_PYTHON_STATE}")
