@@ -26,7 +26,8 @@ class UnderMpirun(WithNets):
 
     def lines(self, done, ranks=4):
         self.assertEqual(done.returncode, 0, done.stderr)
-        found = dict(re.findall(r"rank (\d+) of %d: (.*)" % ranks, done.stdout))
+        # mpirun may put what two ranks print into one line.
+        found = dict(re.findall(r"rank (\d+) of %d: (.*?) *(?=rank|\n|$)" % ranks, done.stdout))
         self.assertEqual(sorted(found), [str(r) for r in range(ranks)], done.stdout)
         return found
 

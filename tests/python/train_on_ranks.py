@@ -30,4 +30,4 @@ elif way == "raise":
     solver.solve()
 weights = np.concatenate([b.data.ravel() for blobs in solver.net.params.values() for b in blobs])
 extra = " ".join("%r" % g for g in gradients) if way == "callback" else ""
-print("rank %d of %d: %s %s" % (caffe.rank(), caffe.size(), hash(weights.tobytes()), extra), flush=True)
+sys.stdout.write("rank %d of %d: %s %s\n" % (caffe.rank(), caffe.size(), hash(weights.tobytes()), extra))
