@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "carafe/core/trace_span.h"
 #include "carafe/kernels/math.h"
 #include "carafe/layers/planned.h"
@@ -23,7 +26,7 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
     if (Fuses() && producer_of_relu_[l] >= first) continue;  // done with its producer
     const TraceSpan span(run.trace, "forward", layer.name());
     Tell(LayerEvents::kBeforeForward, i);
-    layer.Reshape(run, bottoms_[l], tops_[l]);
+    ReshapeLayer(run, l);
     if (relu_of_[l] >= 0) AbsorbRelu(i, Fuses() && relu_of_[l] <= last);
     if (events != nullptr) {
       for (const int param : owner_of_[l]) events->BeforeRead(param);
@@ -39,6 +42,35 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
     Tell(LayerEvents::kAfterForward, i);
   }
   return loss;
+}
+
+// Parameters have their shapes since the net was built: a bottom that has changed so that others
+// would be needed (more channels) is refused before any kernel reads beyond their end.
+template <typename T>
+void Net<T>::ReshapeLayer(RunContext& run, size_t l) {
+  Layer<T>& layer = *layers_[l];
+  layer.Reshape(run, bottoms_[l], tops_[l]);
+  if (layer.blobs().empty()) return;
+  fitting_.resize(layers_.size());
+  const auto same = [](const Blob<T>* bottom, const Shape& shape) {
+    return bottom->shape() == shape;
+  };
+  if (std::equal(bottoms_[l].begin(), bottoms_[l].end(), fitting_[l].begin(), fitting_[l].end(),
+                 same))
+    return;
+  Shapes shapes;
+  for (const Blob<T>* bottom : bottoms_[l]) shapes.push_back(bottom->shape());
+  const std::vector<ParamDef> needed = layer.DeclareParams(shapes);
+  for (size_t i = 0; i < std::min(needed.size(), layer.blobs().size()); ++i) {
+    const Shape& there = layer.blobs()[i]->shape();
+    layer.spec().Check(
+        needed[i].shape.Count() == there.Count(), "",
+        fmt::format("its bottom is {} now, which needs a parameter {} of shape {}; it has {}",
+                    shapes.empty() ? "absent" : shapes[0].ToString(), i, needed[i].shape.ToString(),
+                    there.ToString()),
+        "feed what the net was built for, or build the net anew");
+  }
+  fitting_[l] = std::move(shapes);
 }
 
 template <typename T>
@@ -109,7 +141,7 @@ void Net<T>::BackwardFromTo(RunContext& run, int first, int last, ParamEvents* e
 
 template <typename T>
 void Net<T>::Reshape(RunContext& run) {
-  for (size_t l = 0; l < layers_.size(); ++l) layers_[l]->Reshape(run, bottoms_[l], tops_[l]);
+  for (size_t l = 0; l < layers_.size(); ++l) ReshapeLayer(run, l);
 }
 
 template <typename T>

@@ -117,6 +117,7 @@ class Net {
   void LayOutParams();
   void FinishStructure();
   void SeedLoss(RunContext& run, int layer);
+  void ReshapeLayer(RunContext& run, size_t layer);
   void Tell(LayerEvents::When when, int layer) {
     if (layer_events_ != nullptr) layer_events_->OnLayer(when, layer);
   }
@@ -145,7 +146,8 @@ class Net {
   std::map<std::string, int> param_by_name_;
   std::vector<std::vector<ParamDef>> param_defs_;
   std::vector<std::vector<int>> params_final_after_;  // per layer
-  std::vector<int> relu_of_, producer_of_relu_;       // per layer: the other of a fused pair, or -1
+  std::vector<Shapes> fitting_;  // per layer: bottoms that its parameters are known to fit
+  std::vector<int> relu_of_, producer_of_relu_;  // per layer: the other of a fused pair, or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
   int64_t arena_count_ = 0;
   LayerEvents* layer_events_ = nullptr;

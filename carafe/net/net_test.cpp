@@ -499,5 +499,33 @@ TEST(Net, RunsAPartOfItsLayers) {
   EXPECT_EQ(r.net->FindBlob("y")->DataToHost(r.stream), y);
 }
 
+TEST(Net, RefusesABottomThatItsParametersDoNotFit) {
+  const NetSpec spec = ParseNetSpec(R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 6 dim: 6 } } }
+    layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+      convolution_param { num_output: 3 kernel_size: 3 } }
+    layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+      inner_product_param { num_output: 2 } })",
+                                    "net.prototxt");
+  Net<float> net(spec, NetState());
+  Stream stream;
+  net.Initialise(stream, 1);
+  RunContext run{.stream = stream};
+  net.Forward(run);
+  const auto reshaped = [&](const Shape& shape) -> std::string {
+    net.FindBlob("x")->Reshape(shape);
+    try {
+      net.Forward(run);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(reshaped({4, 2, 6, 6}), "");  // more rows
+  EXPECT_THAT(reshaped({1, 5, 6, 6}), ::testing::HasSubstr("layer \"conv\""));
+  EXPECT_THAT(reshaped({1, 2, 8, 8}), ::testing::HasSubstr("layer \"ip\""));
+  EXPECT_EQ(reshaped({1, 2, 6, 6}), "");
+}
+
 }  // namespace
 }  // namespace carafe

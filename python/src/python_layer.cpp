@@ -94,6 +94,7 @@ class PythonLayer final : public Layer<float>, public InitialValues {
   std::vector<ParamDef> DeclareParams(const Shapes&) const override {
     const py::gil_scoped_acquire lock;
     std::vector<ParamDef> defs;
+    initial_values_.clear();
     for (const auto& handle : object_->blobs()) {
       const Blob<float>& blob = handle->get();
       defs.push_back({.shape = blob.shape()});
