@@ -37,7 +37,7 @@ int Time(const TimeFlags& flags) {
   Net<float> net(LoadNetSpec(flags.model), state);
   net.Initialise(*stream, 1);
   Group self;
-  MeasureForAll(self, *stream, net, {});
+  MeasureForAll(self, *stream, {&net});
   if (!flags.plan.empty()) {
     RunContext run{.stream = *stream};
     net.Forward(run);  // shapes and formats

@@ -239,7 +239,7 @@ class Synchronous final : public Exchange<T> {
   const bool several_ranks_;
   const bool serves_others_;
   std::vector<int> urgent_first_;  // buckets: the backward pass ends with what Forward needs first
-  std::mutex mutex_;               // guards what follows
+  std::mutex mutex_;               // guards the next three while workers run
   std::condition_variable changed_;
   StepGuard guard_;
   std::exception_ptr failed_;

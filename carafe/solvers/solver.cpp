@@ -328,6 +328,14 @@ void Solver<T>::HandOutRunning() {
 }
 
 template <typename T>
+std::vector<Net<T>*> Solver<T>::AllNets() {
+  std::vector<Net<T>*> nets;
+  for (int w = 0; w < workers(); ++w) nets.push_back(&team_->net(w));
+  for (const auto& net : test_nets_) nets.push_back(net.get());
+  return nets;
+}
+
+template <typename T>
 void Solver<T>::CopyRunningToWorkers() {
   for (int w = 1; w < workers(); ++w)
     for (const int p : running_)

@@ -96,6 +96,10 @@ class Solver {
   const SolverParameter& param() const { return spec_.param; }
   Net<T>& net() { return *net_; }
   std::vector<std::unique_ptr<Net<T>>>& test_nets() { return test_nets_; }
+  std::vector<Net<T>*> AllNets();  // of every worker, worker 0's first, then the test nets
+  // What Forward writes on worker 0 becomes that of all workers of this rank: after the net was
+  // loaded from outside. Connect does it too.
+  void CopyRunningToWorkers();
   Stream& stream() { return stream_; }
   uint64_t seed() const { return options_.seed; }
   void set_seed(uint64_t seed) { options_.seed = seed; }
@@ -128,7 +132,6 @@ class Solver {
   T ClipScale();
   void CollectRunning(int worker);
   void HandOutRunning();
-  void CopyRunningToWorkers();
   Replica ReplicaOf(int worker) const;
   double WeightOf(const Replica& replica) const;
   RunContext Context(int worker, int64_t pass, int64_t stride);

@@ -13,15 +13,14 @@ std::string AskedAlgorithm() {
   return asked == nullptr ? "auto" : asked;
 }
 
-void MeasureForAll(Group& group, Stream& stream, Net<float>& net,
-                   const std::vector<std::unique_ptr<Net<float>>>& others) {
+void MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>& nets) {
   if (AskedAlgorithm() != "measure") return;
   constexpr int kRuns = 3;
   const Timer timer;
   std::string text;
   if (group.rank() == 0) {
     if (group.size() > 1) group.Announce("the timing of algorithms");
-    text = ChoicesToText(MeasureAlgorithms(stream, net, kRuns));
+    text = ChoicesToText(MeasureAlgorithms(stream, *nets.at(0), kRuns));
   }
   if (group.size() > 1) {
     int64_t size = static_cast<int64_t>(text.size());
@@ -31,8 +30,8 @@ void MeasureForAll(Group& group, Stream& stream, Net<float>& net,
     if (group.rank() == 0) group.Announce("");
   }
   AlgorithmChoices choices = {.asked = "measure", .measured = ChoicesFromText(text)};
-  net.SetPlan(choices);
-  for (const auto& other : others) other->SetPlan(choices);
+  for (Net<float>* net : nets) net->SetPlan(choices);
+  if (group.rank() != 0) return;
   LogInfo("algorithms of {} convolutions and directions timed in {:.1f} s", choices.measured.size(),
           timer.Seconds());
 }

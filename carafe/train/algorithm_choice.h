@@ -2,7 +2,6 @@
 // all.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,12 +13,10 @@ namespace carafe {
 // What --algorithm or CARAFE_ALGORITHM says; "auto" by default.
 std::string AskedAlgorithm();
 
-// If asked to measure: rank 0 times the convolutions of `net`, and every rank plans `net` and
-// `others` by the result. All ranks call it alike.
-void MeasureForAll(Group& group, Stream& stream, Net<float>& net,
-                   const std::vector<std::unique_ptr<Net<float>>>& others);
+// If asked to measure: rank 0 times the convolutions of the first net, and every rank plans all
+// nets by the result. All ranks call it alike.
+void MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>& nets);
 // Double knows only the plain ways.
-inline void MeasureForAll(Group&, Stream&, Net<double>&,
-                          const std::vector<std::unique_ptr<Net<double>>>&) {}
+inline void MeasureForAll(Group&, Stream&, const std::vector<Net<double>*>&) {}
 
 }  // namespace carafe

@@ -68,7 +68,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   group_.Agree(error);
   CheckData();
   ShareStart();
-  MeasureForAll(group_, stream_, solver_->net(), solver_->test_nets());
+  MeasureForAll(group_, stream_, solver_->AllNets());
   ScaleRate();
   solver_->Connect(exchange(), group_,
                    {.bucket_bytes = static_cast<size_t>(
@@ -183,6 +183,7 @@ void Trainer<T>::Restore(const std::string& snapshot) {
   }
   group_.Agree(error);
   ShareStart();
+  solver_->CopyRunningToWorkers();
   start_iteration_ = displayed_at_ = solver_->iteration();
   losses_.clear();
 }

@@ -433,6 +433,59 @@ TEST_F(TrainerTest, SynchronousBatchNormMakesWorkersEqualToOne) {
             1e-10);
 }
 
+// A record that only worker 1 reads is broken. Worker 0 waits for it in the sums of BatchNorm, and
+// must not wait for ever.
+TEST_F(TrainerTest, AWorkerThatFailsEndsThoseThatWaitForIt) {
+  const auto writer = NewLmdbWriter((folder_ / "broken").string());
+  for (int i = 0; i < 12; ++i) {
+    Datum datum;
+    datum.set_channels(i == 5 ? 2 : 1);
+    datum.set_height(6);
+    datum.set_width(6);
+    datum.set_data(std::string(static_cast<size_t>(36 * datum.channels()), '\1'));
+    writer->Put(fmt::format("{:08}", i), datum.SerializeAsString());
+  }
+  writer->Finish();
+  SolverSpec spec = Spec(1, "sync_batch_norm: true");
+  for (LayerParameter& layer : *spec.param.mutable_net_param()->mutable_layer()) {
+    if (layer.name() == "relu") layer.set_type("BatchNorm");
+    if (layer.name() != "data" || layer.include(0).phase() != TRAIN) continue;
+    layer.mutable_data_param()->set_source((folder_ / "broken").string());
+    layer.mutable_data_param()->set_shuffle(false);
+  }
+  TrainOptions options = Quiet();
+  options.workers = 2;  // record 5 is worker 1's third
+  for (const int ranks : {1, 2}) {
+    try {
+      Train<float>(ranks, spec, options);
+      FAIL() << "no error on " << ranks << " ranks";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("\"conv\""), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(TrainerTest, RestoringGivesEveryWorkerTheRunningStatistics) {
+  SolverSpec spec = Spec(4, "momentum: 0.9", 10);
+  for (LayerParameter& layer : *spec.param.mutable_net_param()->mutable_layer())
+    if (layer.name() == "relu") layer.set_type("BatchNorm");
+  TrainOptions options = Quiet();
+  options.workers = 2;
+  const Weights<float> whole = Train<float>(1, spec, options);  // and leaves a snapshot
+  spec.param.set_max_iter(5);
+  spec.param.set_snapshot_prefix((folder_ / "half").string());
+  Train<float>(1, spec, options);
+  spec.param.set_max_iter(10);
+  RunRanks(1, [&](Group& group) {
+    Stream stream;
+    Trainer<float> trainer(spec, options, group, stream);
+    trainer.Step(2);  // somewhere else
+    trainer.Restore((folder_ / "half_iter_5.solverstate").string());
+    trainer.Run();
+    EXPECT_EQ(WeightsOf(trainer), whole);
+  });
+}
+
 TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
   SolverSpec spec = Spec(4, "");
   spec.param.set_base_lr(1e30f);
