@@ -461,6 +461,7 @@ DISCOVERED = """
 
 class Discovery(WithNets):
 
+    @unittest.skipUnless("PYTHONPATH" in os.environ, "the package is an installed one")
     def test_from_the_root_of_the_clone_with_two_folders_on_the_path(self):
         folder = self.path("test")
         os.mkdir(folder)
