@@ -1,5 +1,6 @@
 #include "benchmarks/ours/subject.h"
 
+#include "benchmarks/ours/inputs.h"
 #include "carafe/base/error.h"
 #include "carafe/base/random.h"
 #include "carafe/base/timer.h"
@@ -31,29 +32,7 @@ Subject::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.t
     net_->Initialise(stream_, kSeed);
     FillStatistics();
   }
-  FillInputs(options.classes);
-}
-
-// Labels are classes; `cont` says that every sequence starts at its first step; all else is normal
-// with mean 0 and deviation 1.
-void Subject::FillInputs(int classes) {
-  for (const int id : net().input_ids()) {
-    Blob<float>& blob = *net().blobs()[static_cast<size_t>(id)];
-    const std::string& name = net().blob_names()[static_cast<size_t>(id)];
-    RandomSequence random(MixSeed(kSeed, HashName(name)));
-    std::vector<float> values(static_cast<size_t>(blob.count()));
-    const auto first_step = static_cast<size_t>(blob.count() / blob.shape()[0]);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (name == "label") {
-        values[i] = static_cast<float>(random.NextBelow(static_cast<uint64_t>(classes)));
-      } else if (name == "cont") {
-        values[i] = i < first_step ? 0 : 1;
-      } else {
-        values[i] = static_cast<float>(random.NextGaussian());
-      }
-    }
-    blob.SetData(stream_, values);
-  }
+  FillInputs(stream_, net(), options.classes);
 }
 
 // A deployed BatchNorm has seen data: means around 0, variances around 1, one batch counted.

@@ -43,7 +43,6 @@ class Subject {
 
  private:
   Net<float>& net() const { return solver_ ? solver_->net() : *net_; }
-  void FillInputs(int classes);
   void FillStatistics();
   void Iterate();
 
