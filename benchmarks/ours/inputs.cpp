@@ -12,16 +12,17 @@ constexpr uint64_t kSeed = 1;
 
 }  // namespace
 
-void FillInputs(Stream& stream, Net<float>& net, int classes) {
+template <typename T>
+void FillInputs(Stream& stream, Net<T>& net, int classes) {
   for (const int id : net.input_ids()) {
-    Blob<float>& blob = *net.blobs()[static_cast<size_t>(id)];
+    Blob<T>& blob = *net.blobs()[static_cast<size_t>(id)];
     const std::string& name = net.blob_names()[static_cast<size_t>(id)];
     RandomSequence random(MixSeed(kSeed, HashName(name)));
-    std::vector<float> values(static_cast<size_t>(blob.count()));
+    std::vector<T> values(static_cast<size_t>(blob.count()));
     const auto first_step = static_cast<size_t>(blob.count() / blob.shape()[0]);
     for (size_t i = 0; i < values.size(); ++i) {
       if (name == "label") {
-        values[i] = static_cast<float>(random.NextBelow(static_cast<uint64_t>(classes)));
+        values[i] = static_cast<T>(random.NextBelow(static_cast<uint64_t>(classes)));
       } else if (name == "cont") {
         values[i] = i < first_step ? 0 : 1;
       } else {
@@ -31,5 +32,8 @@ void FillInputs(Stream& stream, Net<float>& net, int classes) {
     blob.SetData(stream, values);
   }
 }
+
+template void FillInputs(Stream&, Net<float>&, int);
+template void FillInputs(Stream&, Net<double>&, int);
 
 }  // namespace carafe

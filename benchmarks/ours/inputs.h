@@ -7,6 +7,7 @@ namespace carafe {
 
 // Fills the inputs of a net. Labels are classes; `cont` says that every sequence starts at its
 // first step; all else is normal with mean 0 and deviation 1.
-void FillInputs(Stream& stream, Net<float>& net, int classes);
+template <typename T>
+void FillInputs(Stream& stream, Net<T>& net, int classes);
 
 }  // namespace carafe
