@@ -23,8 +23,8 @@ namespace py = pybind11;
 namespace carafe::python {
 
 NetObject::NetObject(std::shared_ptr<Net<float>> net, std::shared_ptr<Stream> stream, uint64_t seed,
-                     const Replica& replica)
-    : net_(std::move(net)), stream_(std::move(stream)), replica_(replica) {
+                     const Replica& replica, std::shared_ptr<Turn> turn)
+    : net_(std::move(net)), stream_(std::move(stream)), replica_(replica), turn_(std::move(turn)) {
   pass_.seed = seed;
 }
 
@@ -44,22 +44,25 @@ void NetObject::CheckRange(int first, int last) const {
 
 double NetObject::Forward(int first, int last) {
   CheckRange(first, last);
+  const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
   if (first == 0) pass_.index = next_pass_++;
   RunContext run = Context();
-  const py::gil_scoped_release unlocked;
   return net_->ForwardFromTo(run, first, last);
 }
 
 void NetObject::Backward(int first, int last) {
   CheckRange(first, last);
-  RunContext run = Context();
   const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
+  RunContext run = Context();
   net_->BackwardFromTo(run, first, last);
 }
 
 void NetObject::Reshape() {
-  RunContext run = Context();
   const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
+  RunContext run = Context();
   net_->Reshape(run);
 }
 
@@ -71,7 +74,10 @@ void NetObject::AddHook(When when, py::object hook) {
 void NetObject::OnLayer(When when, int layer) {
   if (hooks_[when].empty()) return;
   const py::gil_scoped_acquire lock;
-  for (const py::object& hook : hooks_[when]) hook(layer);
+  for (size_t i = 0; i < hooks_[when].size(); ++i) {  // a hook may add hooks
+    const py::object hook = hooks_[when][i];
+    hook(layer);
+  }
 }
 
 namespace {
@@ -143,7 +149,8 @@ std::shared_ptr<NetObject> MakeNet(const Path& file, int phase, int level,
     net->Initialise(*stream, seed);
     if (weights) LoadWeights(*stream, weights->string(), *net);
   }
-  return std::make_shared<NetObject>(net, stream, seed, replica);
+  return std::make_shared<NetObject>(net, stream, seed, replica,
+                                     std::make_shared<NetObject::Turn>());
 }
 
 std::shared_ptr<NetObject> MakeNetOldWay(const Path& file, const Path& weights, int phase) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "carafe/base/error.h"
@@ -45,6 +46,7 @@ std::function<void()> Callable(py::object callable) {
 struct Training {
   std::shared_ptr<Group> group;
   std::shared_ptr<Stream> stream;
+  std::shared_ptr<NetObject::Turn> turn = std::make_shared<NetObject::Turn>();
   std::unique_ptr<Trainer<float>> trainer;
   std::shared_ptr<std::function<void()>> on_close;  // run while the group is still there
 };
@@ -101,30 +103,30 @@ class SolverObject {
 
   void Step(int64_t count) {
     if (count < 0) throw py::value_error("step takes a number of iterations, 0 or more");
-    Together([&] { trainer().Step(count); });
+    Iterate([&] { trainer().Step(count); });
     FollowSolver();
   }
   void Solve(const std::optional<Path>& snapshot) {
     if (snapshot) Restore(*snapshot);
-    Together([&] { trainer().Run(); });
+    Iterate([&] { trainer().Run(); });
     FollowSolver();
   }
   void Restore(const Path& snapshot) {
-    Together([&] { trainer().Restore(snapshot.string()); });
+    Between([&] { trainer().Restore(snapshot.string()); });
     FollowSolver();
   }
   void Snapshot() {
     Together([&] { trainer().Snapshot(); });
   }
   void ApplyUpdate() {
-    Together([&] {
+    Between([&] {
       CheckSignals();
       solver().ApplyUpdate();
     });
   }
   void AddCallback(const py::object& on_start, const py::object& on_gradients_ready) {
     SolverCallback callback{Callable(on_start), Callable(on_gradients_ready)};
-    Together([&] { solver().AddCallback(std::move(callback)); });
+    Between([&] { solver().AddCallback(std::move(callback)); });
   }
   // Rates are proportional to base_lr in every policy.
   void SetBaseRate(double rate) {
@@ -146,7 +148,7 @@ class SolverObject {
   py::object Wrap(Net<float>& net) const {
     return py::cast(std::make_shared<NetObject>(std::shared_ptr<Net<float>>(training_, &net),
                                                 training_->stream, solver().seed(),
-                                                solver().replica()));
+                                                solver().replica(), training_->turn));
   }
   // What a pass of solver.net from Python sees next is what the solver's next step will see.
   void FollowSolver() {
@@ -159,6 +161,7 @@ class SolverObject {
   void Together(const F& body) const {
     try {
       const py::gil_scoped_release unlocked;
+      const std::lock_guard turn(*training_->turn);
       body();
     } catch (const std::exception& error) {
       Session::Get().Fail(error.what());
@@ -166,7 +169,35 @@ class SolverObject {
     }
   }
 
+  // What callbacks, hooks and layers must not do from within an iteration. Another thread's waits.
+  template <typename F>
+  void Between(const F& body) const {
+    {
+      const py::gil_scoped_release unlocked;
+      const std::lock_guard turn(*training_->turn);
+      if (iterating_) {
+        throw ConfigError(
+            "the solver is in the middle of a step: a callback, hook or layer can neither step nor "
+            "update or restore it, nor add callbacks",
+            "do that after step() or solve() has returned");
+      }
+    }
+    Together(body);
+  }
+  template <typename F>
+  void Iterate(const F& body) {
+    Between([&] {
+      struct Mark {
+        explicit Mark(bool& on) : on(on) { on = true; }
+        ~Mark() { on = false; }
+        bool& on;
+      } mark(iterating_);
+      body();
+    });
+  }
+
   std::shared_ptr<Training> training_;
+  bool iterating_ = false;  // read and written by the thread whose turn it is
   py::object net_;
   py::list test_nets_;
   double scale_ = 1;
