@@ -186,6 +186,7 @@ stage_python() {
   fi
   run_test python python '' env PYTHONPATH=python:build/python OMP_NUM_THREADS=1 \
     build/venv/bin/python tests/python/run.py
+  run_test 'python (installed)' python-installed '' build/venv/bin/python tests/python/run.py installed_package.py
 }
 
 stage_asan() {

@@ -11,7 +11,7 @@ foreach(plugin ${CARAFE_MPI_PLUGINS})
 endforeach()
 
 if(TARGET carafe_program)
-  set_target_properties(carafe_program PROPERTIES INSTALL_RPATH "$ORIGIN/${carafe_bin_to_lib}")
+  set_target_properties(carafe_program PROPERTIES INSTALL_RPATH "$ORIGIN/${carafe_bin_to_lib};$ORIGIN/../lib")
   install(TARGETS carafe_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # Other names of the program, made beside it in the build.
   install(CODE "

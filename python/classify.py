@@ -15,6 +15,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(HERE, os.pardir, "build", "python")]  # a clone; an installed package comes first
 import caffe  # noqa: E402
+from caffe.process import run_command  # noqa: E402
 
 MODEL = os.path.normpath(os.path.join(HERE, os.pardir, "models", "bvlc_reference_caffenet"))
 
@@ -81,12 +82,7 @@ def run(args):
 
 
 def main(argv=None):
-    try:
-        run(parse(argv))
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print("classify.py: error: %s" % error, file=sys.stderr)
-        return 1
-    return 0
+    return run_command("classify.py", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ sys.path += [HERE, os.path.join(HERE, os.pardir, "build", "python")]  # a clone;
 from google.protobuf import text_format  # noqa: E402
 
 import caffe.draw  # noqa: E402
+from caffe.process import run_command  # noqa: E402
 from caffe.proto import caffe_pb2  # noqa: E402
 
 
@@ -41,12 +42,7 @@ def run(args):
 
 
 def main(argv=None):
-    try:
-        run(parse(argv))
-    except (OSError, ValueError, RuntimeError) as error:
-        print("draw_net.py: error: %s" % error, file=sys.stderr)
-        return 1
-    return 0
+    return run_command("draw_net.py", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
+#include "carafe/comm/short_turns.h"
 
 namespace carafe {
 namespace {
 
-constexpr int kYields = 20;               // turns without movement before the thread sleeps
+// Turns without movement before the thread sleeps. Where compute threads have all cores a thread
+// that yields waits until their turns are over; one that wakes up may interrupt them.
 constexpr int kYieldsIfAwaited = 400;     // the compute thread idles, so a core is free
 constexpr double kShortestSleep = 20e-6;  // seconds; grows by half a time
 constexpr double kLongestSleep = 1e-3;
@@ -70,6 +72,7 @@ CommThread::~CommThread() {
 void CommThread::Run(const Factory& factory) {
   BlockSignals();
   pthread_setname_np(pthread_self(), "carafe-comm");
+  AskForShortTurns();
   prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: a short sleep is not to last 50 us longer
   std::exception_ptr error;
   try {
@@ -162,7 +165,7 @@ bool CommThread::PollAll(double now) {
 
 void CommThread::Rest(int idle_turns) {
   const bool awaited = waiting_.load(std::memory_order_relaxed) > 0;
-  const int yields = awaited ? kYieldsIfAwaited : kYields;
+  const int yields = awaited ? kYieldsIfAwaited : 0;
   if (idle_turns <= yields) {
     sched_yield();
     return;

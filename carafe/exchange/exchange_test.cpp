@@ -453,6 +453,11 @@ TEST(Plan, MergesWhatIsReadyWhileTheLineIsBusyAndLeavesTheRest) {
   EXPECT_THAT(
       MergeForEarliestEnd(std::vector<double>{0, 3, 3, 3}, bytes, {.latency = 1, .per_byte = 0.01}),
       ::testing::ElementsAre(1, 3));
+  // The next forward pass begins with the last piece, and does not wait for 10,000 bytes.
+  EXPECT_THAT(
+      MergeForEarliestEnd(std::vector<double>{0, 0, 0}, std::vector<int64_t>{100, 10000, 100},
+                          {.latency = 1, .per_byte = 0.01}),
+      ::testing::ElementsAre(1, 1, 1));
   EXPECT_TRUE(MergeForEarliestEnd({}, {}, {.latency = 1}).empty());
 }
 

@@ -63,7 +63,7 @@ struct OutputMaps {  // A^T
   template <int size>
   struct Map {
     static constexpr int kRows = Rows(size), kCols = Cols(size);
-    static constexpr auto kMatrix = OutputMatrix<r, size>();
+    static constexpr auto kMatrix = OutputMatrix<m, r, size>();
   };
 };
 template <int m, int r>
@@ -75,7 +75,7 @@ struct OutputAdjointMaps {  // A
   template <int size>
   struct Map {
     static constexpr int kRows = Rows(size), kCols = Cols(size);
-    static constexpr auto kMatrix = Transposed(OutputMatrix<r, size>());
+    static constexpr auto kMatrix = Transposed(OutputMatrix<m, r, size>());
   };
 };
 

@@ -1,4 +1,4 @@
-"""The process as one of several ranks: how it ends, so that no other rank is left waiting."""
+"""How a process ends: one of several ranks, so that no other is left waiting; a command, with one line for a mistake."""
 
 import atexit
 import os
@@ -31,3 +31,14 @@ def install():
 
     sys.excepthook = tell_others
     atexit.register(_caffe._close)
+
+
+def run_command(name, run, arguments):
+    """What the commands beside this package end with: the exit code of run(arguments). A mistake of the user's, be it in
+    a file, a number or a missing package, is told in a line, without a traceback."""
+    try:
+        run(arguments)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        print("%s: error: %s" % (name, error), file=sys.stderr)
+        return 1
+    return 0

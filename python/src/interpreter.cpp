@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pybind11/embed.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -19,8 +20,9 @@ namespace {
 
 bool embedded = false;
 
-// carafe_python.conf beside this library: the interpreter to take the place of, and the folders of
-// the package, relative ones to its own folder.
+// carafe_python.conf beside this library: the interpreter to take the place of, unless
+// $CARAFE_PYTHON names another one (of the same version), and the folders of the package, relative
+// ones to its own folder.
 struct Settings {
   std::string executable;
   std::vector<std::string> paths;
@@ -43,6 +45,7 @@ Settings ReadSettings() {
     if (name == "executable") settings.executable = value;
     if (name == "path") settings.paths.push_back((folder / value).lexically_normal().string());
   }
+  if (const char* named = std::getenv("CARAFE_PYTHON")) settings.executable = named;
   return settings;
 }
 

@@ -1,10 +1,9 @@
 """Small nets and solvers as files in a folder that goes away with the test."""
 
 import os
-import tempfile
-import unittest
 
 import caffe
+from small_nets import WithFolder
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -43,20 +42,7 @@ def environment(*folders):
                 OMPI_MCA_hwloc_base_binding_policy="none")
 
 
-class WithNets(unittest.TestCase):
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-        return self.path(name)
+class WithNets(WithFolder):
 
     def net(self, text, phase=caffe.TRAIN, **options):
         return caffe.Net(self.write("net.prototxt", text), phase, **options)
