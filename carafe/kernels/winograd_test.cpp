@@ -238,6 +238,14 @@ TEST_P(WinogradTest, TakesManyTilesAndManyChannels) {
   Check(Shape(2, 2, 32, 16, 39, 38, 1, 1));
 }
 
+// Backward to the data goes by the tiles of the smaller output.
+TEST_P(WinogradTest, TakesOutputsThatAreSmallerThanTheirInputs) {
+  Check(Shape(5, 1, 20, 50, 9, 8, 0, 0));
+  Check(Shape(4, 2, 16, 48, 7, 7, 0, 0));
+  Check(Shape(6, 1, 33, 9, 8, 7, 1, 0));
+  Check(Shape(9, 1, 4, 70, 5, 6, 0, 0));
+}
+
 TEST_P(WinogradTest, GivesTheSameBitsForEveryNumberOfThreads) {
   for (const ConvolutionShape& s :
        {Shape(2, 1, 33, 100, 30, 31, 1, 1), Shape(1, 1, 176, 64, 14, 14, 1, 1)}) {
