@@ -48,7 +48,60 @@ double NetObject::Forward(int first, int last) {
   const std::lock_guard turn(*turn_);
   if (first == 0) pass_.index = next_pass_++;
   RunContext run = Context();
-  return net_->ForwardFromTo(run, first, last);
+  const double loss = net_->ForwardFromTo(run, first, last);
+  if (first <= last) RememberShapes(static_cast<size_t>(first), static_cast<size_t>(last));
+  return loss;
+}
+
+void NetObject::RememberShapes(size_t first, size_t last) {
+  ran_with_.resize(net_->layers().size());
+  for (size_t l = first; l <= last; ++l) {
+    size_t next = 0;
+    ran_with_[l].resize(net_->bottoms()[l].size() + net_->tops()[l].size());
+    for (const auto* side : {&net_->bottoms()[l], &net_->tops()[l]}) {
+      for (const Blob<float>* blob : *side) {
+        Shape& shape = ran_with_[l][next++];
+        if (!(shape == blob->shape())) shape = blob->shape();
+      }
+    }
+  }
+}
+
+namespace {
+
+struct Silence {
+  explicit Silence(bool& on) : on(on) { on = true; }
+  ~Silence() { on = false; }
+  bool& on;
+};
+
+}  // namespace
+
+// A layer's backward pass uses what its forward pass left (columns, masks, formats): with other
+// shapes since, it would read beyond the end of that. One that has not run at all does so now.
+void NetObject::PrepareBackward(RunContext& run, size_t first, size_t last) {
+  ran_with_.resize(net_->layers().size());
+  for (size_t l = first; l <= last; ++l) {
+    const auto& bottoms = net_->bottoms()[l];
+    if (bottoms.empty()) continue;
+    if (ran_with_[l].empty()) {
+      const Silence silence(silent_);  // no pass that hooks are told of
+      net_->ForwardFromTo(run, static_cast<int>(l), static_cast<int>(l));
+      RememberShapes(l, l);
+    }
+    size_t next = 0;
+    for (const auto* side : {&bottoms, &net_->tops()[l]}) {
+      for (const Blob<float>* blob : *side) {
+        const Shape& shape = ran_with_[l][next++];
+        if (shape == blob->shape()) continue;
+        throw ConfigError(
+            fmt::format("backward: a blob of layer \"{}\" has the shape {}, but had {} in the last "
+                        "forward pass",
+                        net_->layers()[l]->name(), blob->shape().ToString(), shape.ToString()),
+            "call forward() after reshape(), then backward()");
+      }
+    }
+  }
 }
 
 void NetObject::Backward(int first, int last) {
@@ -56,6 +109,9 @@ void NetObject::Backward(int first, int last) {
   const py::gil_scoped_release unlocked;
   const std::lock_guard turn(*turn_);
   RunContext run = Context();
+  if (last <= first) {
+    PrepareBackward(run, static_cast<size_t>(last), static_cast<size_t>(first));
+  }
   net_->BackwardFromTo(run, first, last);
 }
 
@@ -72,7 +128,7 @@ void NetObject::AddHook(When when, py::object hook) {
 }
 
 void NetObject::OnLayer(When when, int layer) {
-  if (hooks_[when].empty()) return;
+  if (silent_ || hooks_[when].empty()) return;
   const py::gil_scoped_acquire lock;
   for (size_t i = 0; i < hooks_[when].size(); ++i) {  // a hook may add hooks
     const py::object hook = hooks_[when][i];

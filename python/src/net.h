@@ -40,6 +40,10 @@ class NetObject : private LayerEvents {
     pass_.origin = origin;
   }
 
+  // What Backward needs of a forward pass that was not run by Forward.
+  void RememberShapes(size_t first, size_t last);
+  void RememberShapes() { RememberShapes(0, net_->layers().size() - 1); }
+
   void AddHook(When when, pybind11::object hook);
   void SetInputArrays(const pybind11::array& data, const pybind11::array& labels);
 
@@ -47,6 +51,7 @@ class NetObject : private LayerEvents {
   void OnLayer(When when, int layer) override;
   RunContext Context() const;
   void CheckRange(int first, int last) const;
+  void PrepareBackward(RunContext& run, size_t first, size_t last);
 
   std::shared_ptr<Net<float>> net_;
   std::shared_ptr<Stream> stream_;
@@ -54,6 +59,9 @@ class NetObject : private LayerEvents {
   const Replica replica_;
   const std::shared_ptr<Turn> turn_;
   int64_t next_pass_ = 0;
+  // By layer: its bottoms and tops in the last forward pass; empty before the first one.
+  std::vector<Shapes> ran_with_;
+  bool silent_ = false;                                 // hooks are not called
   std::array<std::vector<pybind11::object>, 4> hooks_;  // by When
   pybind11::object input_data_, input_labels_;          // what MemoryData reads
 };

@@ -86,11 +86,15 @@ class SolverObject {
       training_->trainer =
           std::make_unique<Trainer<float>>(spec, options, *training_->group, *training_->stream);
     });
-    Training* const raw = training_.get();
-    training_->on_close = std::make_shared<std::function<void()>>([raw] {
-      raw->trainer->solver().Disconnect();
-      raw->group.reset();
-    });
+    // What the exchange lets go of may be the last that holds the solver: an exception with its
+    // traceback. So the training is held meanwhile.
+    training_->on_close =
+        std::make_shared<std::function<void()>>([weak = std::weak_ptr<Training>(training_)] {
+          const std::shared_ptr<Training> kept = weak.lock();
+          if (!kept) return;
+          kept->trainer->solver().Disconnect();
+          kept->group.reset();
+        });
     Session::Get().AtClose(training_->on_close);
     net_ = Wrap(solver().net());
     for (const auto& net : solver().test_nets()) test_nets_.append(Wrap(*net));
@@ -104,12 +108,10 @@ class SolverObject {
   void Step(int64_t count) {
     if (count < 0) throw py::value_error("step takes a number of iterations, 0 or more");
     Iterate([&] { trainer().Step(count); });
-    FollowSolver();
   }
   void Solve(const std::optional<Path>& snapshot) {
     if (snapshot) Restore(*snapshot);
     Iterate([&] { trainer().Run(); });
-    FollowSolver();
   }
   void Restore(const Path& snapshot) {
     Between([&] { trainer().Restore(snapshot.string()); });
@@ -186,6 +188,7 @@ class SolverObject {
   }
   template <typename F>
   void Iterate(const F& body) {
+    const int64_t before = solver().iteration();
     Between([&] {
       struct Mark {
         explicit Mark(bool& on) : on(on) { on = true; }
@@ -194,6 +197,8 @@ class SolverObject {
       } mark(iterating_);
       body();
     });
+    FollowSolver();
+    if (solver().iteration() > before) net_.cast<NetObject&>().RememberShapes();
   }
 
   std::shared_ptr<Training> training_;
