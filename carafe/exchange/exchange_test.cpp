@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -143,11 +144,11 @@ TEST(Exchange, WorksWithoutAnyParameter) {
 // thread of its own; the same on all ranks.
 std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers, bool overlap,
                                bool needs_all, const SchemeSettings& settings = {},
-                               int delay_seed = 0) {
+                               int delay_seed = 0, const RankLink& link = {}) {
   const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7};
   constexpr int kSteps = 3;
   std::vector<std::vector<float>> values(static_cast<size_t>(ranks));
-  RunRanks(ranks, [&](Group& group) {
+  const auto rank_main = [&](Group& group) {
     std::vector<Arena<float>> arenas;
     for (int w = 0; w < workers; ++w) arenas.emplace_back(counts);
     std::vector<ParamInfo<float>> params = arenas[0].params;
@@ -198,7 +199,8 @@ std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers
     }
     Stream stream;
     exchange->Drain(0, stream);
-  });
+  };
+  RunRanks(ranks, rank_main, {}, link);
   for (const std::vector<float>& of_rank : values) EXPECT_EQ(of_rank, values[0]);
   return values[0];
 }
@@ -232,6 +234,24 @@ TEST(Exchange, WorkersThatAreLateAtRandomChangeNoBit) {
                                                   false, {.message_bytes = 2000}, seed);
     const auto [first, is_new] = expected.emplace(ranks * workers * 10 + workers, values);
     ASSERT_EQ(values, first->second) << "seed " << seed;
+  }
+}
+
+TEST(Exchange, SharedMemoryCarriesTheSameBits) {
+  for (int size : {2, 3, 8})
+    RunRanks(
+        size,
+        [&](Group& group) {
+          RunSteps<float>(group, {11, 700001, 300, 60000, 1}, size_t{1} << 20, 2);
+        },
+        {}, ThroughSharedMemory);
+  for (int seed = 1; seed <= 30; ++seed) {
+    const int ranks = 2 + seed % 3, workers = 1 + seed % 2;
+    const char* scheme = std::array{"allreduce", "server", "tree"}[static_cast<size_t>(seed % 3)];
+    const SchemeSettings settings{.message_bytes = 6000};
+    EXPECT_EQ(ValuesAfter(scheme, ranks, workers, true, false, settings, seed, ThroughSharedMemory),
+              ValuesAfter(scheme, ranks, workers, true, false, settings))
+        << "seed " << seed;
   }
 }
 

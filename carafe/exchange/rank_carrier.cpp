@@ -46,6 +46,7 @@ class AgreementPoller final : public Poller {
     return moved;
   }
   bool Idle() const override { return agreement_.Idle() && ballot_.Idle(); }
+  bool Busy() const override { return agreement_.Busy() || ballot_.Busy(); }
   std::vector<int> Awaited() const override {
     std::vector<int> ranks = agreement_.Awaited();
     return ranks.empty() ? ballot_.Awaited() : ranks;
@@ -72,6 +73,11 @@ class AgreementPoller final : public Poller {
   const bool updates_;
 };
 
+SchemeSettings WithHosts(SchemeSettings settings, const std::vector<std::string>& hosts) {
+  if (settings.local == 0) settings.local = LocalRanks(hosts);
+  return settings;
+}
+
 template <typename T>
 class RankCarrier final : public Carrier {
  public:
@@ -79,14 +85,14 @@ class RankCarrier final : public Carrier {
               const std::vector<BucketPlace<T>>& buckets, std::vector<std::string> names)
       : thread_(thread),
         names_(std::move(names)),
-        poller_(kind, settings, thread.rank(), thread.size(), buckets) {
+        poller_(kind, WithHosts(settings, thread.hosts()), thread.rank(), thread.size(), buckets) {
     thread_.Attach(&poller_);
   }
   ~RankCarrier() override { thread_.Detach(&poller_); }
 
   bool updates() const override { return poller_.updates(); }
-  void Start(int bucket) override {
-    thread_.Post([this, bucket] { poller_.OnGradients(bucket); });
+  void Start(int bucket, bool last) override {
+    thread_.Post([this, bucket] { poller_.OnGradients(bucket); }, last);
   }
   bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
   void AwaitSum(int bucket, int64_t step) override {
@@ -103,10 +109,12 @@ class RankCarrier final : public Carrier {
           [&] { return poller_.values(bucket) >= step; });
   }
   void Vote(const StepVotes& mine) override {
-    thread_.Post([this, mine] { poller_.OnVotes(mine); });
+    thread_.Post([this, mine] { poller_.OnVotes(mine); }, true);
   }
   StepVotes AwaitVerdict(int64_t step) override {
-    Await(fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; });
+    thread_.Await(
+        fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; },
+        &poller_, true);
     return poller_.verdict();
   }
   void Close(int64_t steps) override {

@@ -19,7 +19,12 @@ struct SchemeSettings {
   size_t message_bytes = 0;        // of one message, about; 0: kFirstMessageBytes
   int branches = 2;                // of the tree that hands values out
   std::string algorithm = "auto";  // of the sum on all ranks: auto, owners, halving
+  int local = 0;                   // ranks of a host, see LocalRanks; 0: not told, as 1
 };
+
+// How many neighbouring ranks each host has, if that is the same power of two everywhere: then sums
+// inside hosts first have the bits of any other sum. Else 1: every rank counts as a host.
+int LocalRanks(const std::vector<std::string>& hosts);
 
 struct SchemeKind {
   std::string name;
@@ -66,6 +71,7 @@ class Agreement {
   std::vector<int> TakeValues() { return std::exchange(values_, {}); }
   bool updates() const { return !root_updates_ || rank_ == 0; }  // this rank does
   bool Idle() const { return engine_.Idle(); }
+  bool Busy() const { return engine_.Busy(); }
   std::vector<int> Awaited() const { return engine_.Awaited(); }
   int64_t bytes_sent() const { return engine_.bytes_sent(); }
   int64_t bytes_received() const { return engine_.bytes_received(); }

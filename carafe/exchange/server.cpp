@@ -11,14 +11,14 @@ const RegisterScheme kRegistered{
      .root_updates = true,
      .sum =
          [](const SchemeSettings& settings, int rank, int size, int64_t count, int64_t bytes) {
-           return CutByMessage(settings, count, bytes, [=](int64_t begin, int64_t end) {
-             return GatherAtRoot(rank, size, begin, end);
+           return CutByMessage(settings, count, bytes, [=, &settings](int64_t begin, int64_t end) {
+             return GatherAtRoot(rank, size, settings.local, begin, end);
            });
          },
      .spread =
          [](const SchemeSettings& settings, int rank, int size, int64_t count, int64_t bytes) {
-           return CutByMessage(settings, count, bytes, [=](int64_t begin, int64_t end) {
-             return SpreadFromRoot(rank, size, begin, end);
+           return CutByMessage(settings, count, bytes, [=, &settings](int64_t begin, int64_t end) {
+             return SpreadFromRoot(rank, size, settings.local, begin, end);
            });
          }}};
 

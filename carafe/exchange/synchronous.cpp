@@ -93,12 +93,14 @@ class Synchronous final : public Exchange<T> {
       throw ConfigError("gradients are exchanged in the memory of the CPU only",
                         "train on the CPU, or on one GPU");
     bool complete = false;
+    bool last = false;
     {
       std::lock_guard lock(mutex_);
       complete = guard_.Announce(worker, param);
+      last = guard_.all_announced();
     }
     if (worker == 0) NoteReady(param);
-    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)]);
+    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)], last);
   }
 
   void FinishStep(const StepVotes& mine) override {
@@ -107,7 +109,7 @@ class Synchronous final : public Exchange<T> {
       guard_.Finish();
     }
     if (!overlap_)
-      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b));
+      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b), true);
     carrier_->Vote(mine);
   }
 

@@ -23,6 +23,7 @@ class Ballot {
   // Once after each step: its sum is in.
   bool TakeComplete(StepVotes* verdict);
   bool Idle() const { return engine_.Idle(); }
+  bool Busy() const { return engine_.Busy(); }
   std::vector<int> Awaited() const { return engine_.Awaited(); }
 
  private:
