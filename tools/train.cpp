@@ -7,8 +7,8 @@
 
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
-#include "carafe/train/agreement.h"
 #include "carafe/train/device_choice.h"
+#include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 #include "tools/command.h"
 #include "tools/ranks.h"

@@ -10,8 +10,8 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
-#include "carafe/train/agreement.h"
 #include "carafe/train/algorithm_choice.h"
+#include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 
 namespace carafe {
