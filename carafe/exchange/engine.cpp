@@ -80,6 +80,7 @@ void Engine<T>::OnReady(int journey) {
   Ensure(state.running == 0, "a journey begins before its last one has ended");
   AddOtherWorkers(journey);
   ++state.step;
+  state.time_up = false;
   ++active_;
   state.running = state.chunks.size();
   if (state.chunks.empty()) {
@@ -92,6 +93,15 @@ void Engine<T>::OnReady(int journey) {
     state.chunks[c].next = 0;
     woken_.push_back({journey, static_cast<int>(c)});
   }
+}
+
+template <typename T>
+void Engine<T>::OnTimeUp(int journey) {
+  State& state = states_[journey];
+  if (state.running == 0) return;
+  state.time_up = true;
+  for (size_t c = 0; c < state.chunks.size(); ++c)
+    if (state.chunks[c].running) woken_.push_back({journey, static_cast<int>(c)});
 }
 
 // data = the tree sum over this rank's workers; the others' parts are cleared for the next step.
@@ -157,6 +167,7 @@ bool Engine<T>::Do(Which which, Chunk& chunk) {
                   data, j.priority, Ticket(which.journey, which.chunk, chunk.next));
     return true;
   }
+  if (operation.timely) return SumInTime(which, chunk);
   if (operation.kind == Kind::kSum) {
     const RankGroup& group = operation.group;
     std::vector<const T*> parts(static_cast<size_t>(group.count), data);
@@ -184,6 +195,48 @@ bool Engine<T>::Do(Which which, Chunk& chunk) {
     }
   }
   Forget(chunk, arrival);
+  return true;
+}
+
+// Parts in the order of the ranks, what was left out of the last step before what came in this one.
+template <typename T>
+bool Engine<T>::SumInTime(Which which, Chunk& chunk) {
+  const Operation& operation = (*chunk.program)[chunk.next];
+  const State& state = states_[which.journey];
+  const RankGroup& group = operation.group;
+  T* data = journeys_[which.journey].data;
+  if (data) data += operation.begin;
+  std::vector<const T*> parts;
+  std::vector<std::pair<int, int64_t>> used;  // from, step
+  std::vector<int> missing;
+  const auto take = [&](int from, int64_t step) {
+    const Arrival* part = Find(chunk, from, operation.label, step);
+    if (!part || !part->complete) return false;
+    parts.push_back(part->content);
+    used.emplace_back(from, step);
+    return true;
+  };
+  for (int i = 0; i < group.count; ++i) {
+    const int from = group.at(i);
+    if (from == rank_) {
+      parts.push_back(data);
+      continue;
+    }
+    const bool was_late = std::find(chunk.late.begin(), chunk.late.end(), from) != chunk.late.end();
+    if (was_late && !take(from, state.step - 1)) return false;
+    if (!take(from, state.step)) missing.push_back(from);
+  }
+  if (!missing.empty() && !state.time_up) return false;
+  if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
+  if (data) {
+    const int64_t count = operation.end - operation.begin;
+    TreeSum<T>(parts, count, data);
+    const T scale = static_cast<T>(group.count) / static_cast<T>(parts.size());
+    if (parts.size() != static_cast<size_t>(group.count))
+      for (int64_t i = 0; i < count; ++i) data[i] *= scale;
+  }
+  for (const auto& [from, step] : used) Forget(chunk, Find(chunk, from, operation.label, step));
+  chunk.late = missing;
   return true;
 }
 
@@ -245,7 +298,8 @@ PayloadPlace Engine<T>::PlaceFor(int from, const Notice& notice, bool can_borrow
       i < chunk.program->size() &&
       notice.bytes ==
           static_cast<uint64_t>((*chunk.program)[i].end - (*chunk.program)[i].begin) * sizeof(T) &&
-      (notice.step == state.step || notice.step == state.step + 1);
+      (notice.step == state.step || notice.step == state.step + 1 ||
+       ((*chunk.program)[i].timely && notice.step == state.step - 1));
   if (!expected)
     throw CommError(
         fmt::format("rank {} sends {} bytes of step {} (label {}), which do not fit step {} here",
@@ -258,8 +312,9 @@ PayloadPlace Engine<T>::PlaceFor(int from, const Notice& notice, bool can_borrow
     const bool in_place = operation.kind == Kind::kPlace && chunk.running &&
                           notice.step == state.step && chunk.next >= chunk.free_from[i] &&
                           !IsBeingSent(chunk, operation.begin, operation.end);
-    place.borrow = !in_place && can_borrow;
-    if (!in_place && !can_borrow) room = TakeRoom();
+    // What may come after the last step of all would never be returned.
+    place.borrow = !in_place && can_borrow && !operation.timely;
+    if (!in_place && !place.borrow) room = TakeRoom();
     place.memory = in_place ? journey.data + operation.begin : room;
   }
   chunk.arrivals.push_back({from, notice.label, notice.step, room, 0, room, false});

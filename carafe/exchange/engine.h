@@ -39,6 +39,8 @@ class Engine final : private ChannelEvents {
   // This rank's content is there (or, where it only receives, the place is free). The memory
   // belongs to the engine until the journey is complete; each once a step, in any order.
   void OnReady(int journey);
+  // Timely sums of this journey go on with what is there, if it is under way.
+  void OnTimeUp(int journey);
   void Close() { channel_.Close(); }  // no OnReady after this; on all ranks
   // Moves what can be moved; says whether anything did.
   bool Poll(Transport& transport);
@@ -67,6 +69,7 @@ class Engine final : private ChannelEvents {
     std::vector<size_t> free_from;  // by operation: from when on its range is not touched before it
     std::vector<size_t> sending;    // operations whose memory is still lent
     std::vector<Arrival> arrivals;
+    std::vector<int> late;  // ranks that the last timely sum went without
     bool running = false;
   };
   struct Which {
@@ -76,6 +79,7 @@ class Engine final : private ChannelEvents {
     std::vector<Chunk> chunks;
     size_t running = 0;  // chunks
     int64_t step = 0;    // of the last OnReady
+    bool time_up = false;
   };
 
   PayloadPlace PlaceFor(int from, const Notice& notice, bool can_borrow) override;
@@ -85,6 +89,7 @@ class Engine final : private ChannelEvents {
   void AddOtherWorkers(int journey);
   bool Advance(Which which);
   bool Do(Which which, Chunk& chunk);
+  bool SumInTime(Which which, Chunk& chunk);
   Arrival* Find(Chunk& chunk, int from, int label, int64_t step);
   void Forget(Chunk& chunk, const Arrival* arrival);
   bool IsBeingSent(const Chunk& chunk, int64_t begin, int64_t end) const;

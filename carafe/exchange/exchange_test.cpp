@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -253,6 +254,60 @@ TEST(Exchange, SharedMemoryCarriesTheSameBits) {
               ValuesAfter(scheme, ranks, workers, true, false, settings))
         << "seed " << seed;
   }
+}
+
+// Rank 2 does not announce its gradient of step 1 before rank 0 has made that step.
+TEST(Exchange, AServerWithATimeoutGoesOnWithoutALateRank) {
+  std::atomic<int> root_has_made{-1};
+  std::vector<float> sums;  // of rank 0, by step
+  RunRanks(3, [&](Group& group) {
+    Arena<float> arena({40000});
+    std::vector<float> values(arena.memory.size());
+    arena.params[0].value = values.data();
+    Stream stream;
+    const auto exchange =
+        MakeExchange<float>("server", {.group = group,
+                                       .params = arena.params,
+                                       .update =
+                                           [&](int, Stream&) {
+                                             sums.push_back(arena.memory.back());
+                                             for (size_t i = 0; i < values.size(); ++i) {
+                                               values[i] += arena.memory[i];
+                                               arena.memory[i] = 0;
+                                             }
+                                           },
+                                       .scheme = {.timeout = 1}});
+    for (int step = 0; step < 4; ++step) {
+      const bool late = group.rank() == 2 && step == 1;
+      while (late && root_has_made < 1) std::this_thread::yield();
+      std::fill(arena.memory.begin(), arena.memory.end(), late ? 100.f : 1.f);
+      exchange->GradientReady(0, 0, stream);
+      exchange->FinishStep({.loss = 1, .weight = 1});
+      const StepVotes verdict = exchange->AwaitVerdict();
+      EXPECT_DOUBLE_EQ(verdict.loss / verdict.weight, 1);
+      exchange->AwaitValue(0, 0, stream);
+      if (group.rank() == 0) root_has_made = step;
+    }
+    // Everyone has rank 0's values.
+    for (const std::string& theirs : group.AllGather(
+             std::string(reinterpret_cast<const char*>(values.data()), 4), "the values"))
+      EXPECT_EQ(std::memcmp(theirs.data(), values.data(), 4), 0);
+  });
+  EXPECT_EQ(sums[0], 3);
+  EXPECT_EQ(sums[1], 3);                    // (1 + 1) / 2 * 3
+  EXPECT_FLOAT_EQ(sums[2], 103.f / 4 * 3);  // 1 + 1 + 1 and 100
+  EXPECT_EQ(sums[3], 3);
+}
+
+TEST(Exchange, ATimeoutIsForTheServerOnly) {
+  RunRanks(2, [&](Group& group) {
+    Arena<float> arena({4});
+    EXPECT_THROW(MakeExchange<float>("allreduce", {.group = group,
+                                                   .params = arena.params,
+                                                   .update = [](int, Stream&) {},
+                                                   .scheme = {.timeout = 1}}),
+                 ConfigError);
+  });
 }
 
 TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {

@@ -206,6 +206,19 @@ Program SpreadFromRoot(int rank, int size, int local, int64_t begin, int64_t end
   return program;
 }
 
+Program GatherInTime(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  SumAtFirst(program, {0, 1, size}, rank, {begin, end}, 0);
+  for (Operation& operation : program) operation.timely = operation.kind == Kind::kSum;
+  return program;
+}
+
+Program SumInTime(int rank, int size, int64_t begin, int64_t end) {
+  Program program = GatherInTime(rank, size, begin, end);
+  SpreadFromFirst(program, {0, 1, size}, rank, {begin, end}, 1);
+  return program;
+}
+
 Program SumUpTree(int rank, int size, int64_t begin, int64_t end) {
   Program program;
   for (int distance = 1; distance < size; distance *= 2) {

@@ -33,6 +33,10 @@ struct Operation {
   int64_t begin, end;
   int label;             // tells apart the messages of one chunk between the same two ranks
   RankGroup group = {};  // of kSum; this rank is one of them
+  // Of kSum: whoever has not come when the time is up (Engine::OnTimeUp) is left out, and counts in
+  // the next step beside what it sends then; nobody is left out twice in a row. The sum is scaled
+  // to what it would be if all were there: the mean is that of those that came.
+  bool timely = false;
   bool Awaits(int from) const {
     return kind == Kind::kSum ? group.Has(from) : kind != Kind::kSend && peer == from;
   }
@@ -68,6 +72,10 @@ Program SumByHosts(int rank, int size, int local, int64_t begin, int64_t end);
 // caffe-parallel: all to rank 0; with several ranks on a host (`local` > 1, as above) their sum.
 Program GatherAtRoot(int rank, int size, int local, int64_t begin, int64_t end);
 Program SpreadFromRoot(int rank, int size, int local, int64_t begin, int64_t end);
+// The same without hosts, where late ranks may be left out.
+Program GatherInTime(int rank, int size, int64_t begin, int64_t end);
+// Both in one: the sum of those that came goes to all.
+Program SumInTime(int rank, int size, int64_t begin, int64_t end);
 // CaffeGPI: up a binomial tree (whose lower branches are the hosts), down a tree of `branches`, to
 // the first rank of every host, and inside the hosts again.
 Program SumUpTree(int rank, int size, int64_t begin, int64_t end);

@@ -19,7 +19,10 @@ struct SchemeSettings {
   size_t message_bytes = 0;        // of one message, about; 0: kFirstMessageBytes
   int branches = 2;                // of the tree that hands values out
   std::string algorithm = "auto";  // of the sum on all ranks: auto, owners, halving
-  int local = 0;                   // ranks of a host, see LocalRanks; 0: not told, as 1
+  // Seconds that rank 0 waits for the gradients of others, from when its own are there; < 0: for
+  // ever. Of schemes that may leave out.
+  double timeout = -1;
+  int local = 0;  // ranks of a host, see LocalRanks; 0: not told, as 1
 };
 
 // How many neighbouring ranks each host has, if that is the same power of two everywhere: then sums
@@ -29,7 +32,8 @@ int LocalRanks(const std::vector<std::string>& hosts);
 struct SchemeKind {
   std::string name;
   std::string summary;
-  bool root_updates = false;  // rank 0 alone updates, and hands the values out
+  bool root_updates = false;   // rank 0 alone updates, and hands the values out
+  bool may_leave_out = false;  // late ranks, by SchemeSettings::timeout
   // The programs for `bytes` bytes in `count` elements.
   using Writer = std::function<std::vector<Program>(const SchemeSettings&, int rank, int size,
                                                     int64_t count, int64_t bytes)>;
@@ -62,6 +66,8 @@ class Agreement {
   void OnGradients(int bucket);
   // Where updates(): the bucket has been updated.
   void OnUpdated(int bucket);
+  // Of rank 0, with a timeout: late ranks are left out of the bucket's sum.
+  void OnTimeUp(int bucket) { engine_.OnTimeUp(bucket); }
   void Close() { engine_.Close(); }
   bool Poll(Transport& transport);
   // Since the last call: buckets whose sum is here and asks for an update, and buckets whose new

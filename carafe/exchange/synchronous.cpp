@@ -1,5 +1,7 @@
 #include "carafe/exchange/synchronous.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "carafe/base/error.h"
 #include "carafe/base/timer.h"
 #include "carafe/exchange/carrier.h"
 #include "carafe/exchange/plan.h"
@@ -54,6 +57,10 @@ class Synchronous final : public Exchange<T> {
         serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
         guard_(plan_, setup.workers),
         ready_times_(setup.params.size()) {
+    if (setup.scheme.timeout >= 0 && !kind.may_leave_out)
+      throw ConfigError(
+          fmt::format("--exchange_timeout is for --exchange=server, not for {}", kind.name),
+          "leave it out, or take the server");
     for (size_t b = plan_.buckets.size(); b-- > 0;) urgent_first_.push_back(static_cast<int>(b));
     std::vector<BucketPlace<T>> places = Places<T>(plan_, setup.params);
     if (!several_ranks_) {
