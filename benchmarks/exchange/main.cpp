@@ -1,8 +1,8 @@
 // exchange_bench: the exchange without the training. Run by benchmarks/exchange/run under mpirun:
 //   exchange_bench sums                     the time of a sum over all ranks, by size
-//   exchange_bench replay --profile=FILE    iterations whose layers sleep as long as they would
-//   compute exchange_bench profile --model=NET --output=FILE    measures those times, on one
-//   process
+//   exchange_bench replay --profile=FILE    iterations whose layers sleep as long as they'd compute
+//   exchange_bench profile --model=NET --output=FILE    measures those times, on one process
+//   exchange_bench train --solver=FILE      iterations of a real net
 #include <CLI/CLI.hpp>
 
 #include "benchmarks/exchange/modes.h"
@@ -35,6 +35,15 @@ int Main(int argc, char** argv) {
   replay_app.add_option("--bucket_mb", replay.bucket_mb);
   replay_app.add_option("--steps", replay.steps);
   replay_app.add_option("--overlap", replay.overlap);
+  TrainingOptions training;
+  CLI::App& training_app = *app.add_subcommand("train", "iterations of a real net");
+  AddScheme(training_app, training.exchange, training.scheme);
+  training_app.add_option("--solver", training.solver)->required();
+  training_app.add_option("--classes", training.classes);
+  training_app.add_option("--overlap", training.overlap);
+  training_app.add_option("--threads", training.threads);
+  training_app.add_option("--seconds", training.seconds);
+  training_app.add_flag("--alone", training.alone, "every rank for itself, all at the same time");
   std::string model, output;
   int threads = 1, iterations = 3;
   std::vector<int64_t> item;
@@ -52,6 +61,7 @@ int Main(int argc, char** argv) {
   const std::unique_ptr<Group> group = StartGroup({.wait = 60});
   if (sums_app.parsed()) RunSums(*group, sums);
   if (replay_app.parsed()) RunReplay(*group, replay);
+  if (training_app.parsed()) RunTraining(*group, training);
   return 0;
 }
 

@@ -41,4 +41,17 @@ struct ReplayOptions {
 // Iterations in which layers are sleeps; one JSON line, by rank 0.
 void RunReplay(Group& group, const ReplayOptions& options);
 
+struct TrainingOptions {
+  std::string solver;
+  int classes = 1;  // labels are drawn below this
+  std::string exchange = "allreduce";
+  SchemeSettings scheme;
+  bool overlap = true;
+  bool alone = false;  // every rank trains for itself, at the same time as the others
+  int threads = 1;
+  double seconds = 5;  // of measured steps, about
+};
+// Iterations of a real net on inputs that stay; one JSON line, by rank 0.
+void RunTraining(Group& group, const TrainingOptions& options);
+
 }  // namespace carafe

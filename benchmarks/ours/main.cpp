@@ -3,14 +3,17 @@
 //   info             -> {"flop": of one iteration, "parameters": N}
 //   run N            -> {"seconds": [N of them]}
 //   gemm N           -> {"flop": 2 N^3, "seconds": [5 of them]}; needs no net
+//   load START       -> {}; inputs and parameters from a file
 //   save START       -> {}; inputs and parameters as they are, to a file (see tensor_file.h)
 //   result FILE      -> {}; runs once and writes what came out
-//   compare A B      -> {"loss" or "scores": e, "gradients": e, "worst": name}; the distance of
-//                       result A from result B, relative to B; needs no net
+//   compare A B      -> {"loss" or "scores": e, "gradients": e, "worst": name, "whole": e}; the
+//                       distance of result A from result B, relative to B: of the gradient that
+//                       differs most, and of all taken as one vector; needs no net
 // An error is answered by {"error": text}. Ends with its input.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -29,7 +32,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kUsage[] =
-    "usage: carafe_bench [--solver=FILE | --model=FILE] [--threads=N] [--classes=N]\n"
+    "usage: carafe_bench [--solver=FILE | --model=FILE] [--threads=N] [--classes=N] "
+    "[--double=1]\n"
     "  started by benchmarks/run; commands come on the standard input";
 
 SubjectOptions ParseFlags(int argc, char** argv) {
@@ -38,7 +42,8 @@ SubjectOptions ParseFlags(int argc, char** argv) {
       {"--solver", [&](const std::string& v) { options.solver = v; }},
       {"--model", [&](const std::string& v) { options.model = v; }},
       {"--threads", [&](const std::string& v) { options.threads = std::stoi(v); }},
-      {"--classes", [&](const std::string& v) { options.classes = std::stoi(v); }}};
+      {"--classes", [&](const std::string& v) { options.classes = std::stoi(v); }},
+      {"--double", [&](const std::string& v) { options.in_double = v != "0"; }}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equal = argument.find('=');
@@ -78,8 +83,13 @@ Json Compare(const std::vector<Tensor>& mine, const std::vector<Tensor>& expecte
   for (size_t i = 0; i < mine.size(); ++i) distances.push_back(DistanceOf(mine[i], expected[i]));
   const double tiny = std::numeric_limits<double>::min();
   Json errors = {{mine[0].name, distances[0].difference / std::max(distances[0].scale, tiny)}};
-  double largest = 0, worst = 0;
-  for (size_t i = 1; i < mine.size(); ++i) largest = std::max(largest, distances[i].scale);
+  double largest = 0, worst = 0, difference = 0, scale = 0;
+  for (size_t i = 1; i < mine.size(); ++i) {
+    largest = std::max(largest, distances[i].scale);
+    difference += distances[i].difference * distances[i].difference;
+    scale += distances[i].scale * distances[i].scale;
+  }
+  if (mine.size() > 1) errors["whole"] = std::sqrt(difference / std::max(scale, tiny));
   for (size_t i = 1; i < mine.size(); ++i) {
     const double error =
         distances[i].difference / std::max({distances[i].scale, 1e-4 * largest, tiny});
@@ -91,7 +101,8 @@ Json Compare(const std::vector<Tensor>& mine, const std::vector<Tensor>& expecte
   return errors;
 }
 
-Json Answer(const std::string& line, Subject* subject, int threads) {
+template <typename T>
+Json Answer(const std::string& line, Subject<T>* subject, int threads) {
   std::istringstream words(line);
   std::string command, argument, other;
   words >> command >> argument >> other;
@@ -100,22 +111,24 @@ Json Answer(const std::string& line, Subject* subject, int threads) {
   if (subject == nullptr) throw ConfigError("there is no net", "give --solver or --model");
   if (command == "info") return {{"flop", subject->Flop()}, {"parameters", subject->Learned()}};
   if (command == "run") return {{"seconds", subject->Run(std::stoi(argument))}};
-  if (command == "save") {
+  if (command == "load") {
+    subject->Load(ReadTensors(argument));
+  } else if (command == "save") {
     WriteTensors(argument, subject->Start());
   } else if (command == "result") {
     WriteTensors(argument, subject->Result());
   } else {
     throw ConfigError(fmt::format("unknown command \"{}\"", line),
-                      "use info, run, gemm, save, result or compare");
+                      "use info, run, gemm, load, save, result or compare");
   }
   return Json::object();
 }
 
-int Main(int argc, char** argv) {
-  const SubjectOptions options = ParseFlags(argc, argv);
-  std::unique_ptr<Subject> subject;
+template <typename T>
+int Serve(const SubjectOptions& options) {
+  std::unique_ptr<Subject<T>> subject;
   if (!options.solver.empty() || !options.model.empty()) {
-    subject = std::make_unique<Subject>(options);
+    subject = std::make_unique<Subject<T>>(options);
   }
   for (std::string line; std::getline(std::cin, line);) {
     Json answer;
@@ -127,6 +140,11 @@ int Main(int argc, char** argv) {
     std::cout << answer.dump() << std::endl;
   }
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  const SubjectOptions options = ParseFlags(argc, argv);
+  return options.in_double ? Serve<double>(options) : Serve<float>(options);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "benchmarks/ours/subject.h"
 
+#include "benchmarks/ours/inputs.h"
 #include "carafe/base/error.h"
 #include "carafe/base/random.h"
 #include "carafe/base/timer.h"
@@ -11,60 +12,47 @@ namespace {
 constexpr uint64_t kSeed = 1;
 constexpr size_t kBucketBytes = size_t{4} << 20;  // one worker sends nothing
 
-Shapes ShapesOf(const std::vector<Blob<float>*>& blobs) {
+template <typename T>
+Shapes ShapesOf(const std::vector<Blob<T>*>& blobs) {
   Shapes shapes;
-  for (const Blob<float>* blob : blobs) shapes.push_back(blob->shape());
+  for (const Blob<T>* blob : blobs) shapes.push_back(blob->shape());
   return shapes;
+}
+
+template <typename T>
+std::vector<float> FloatsOf(Stream& stream, const Blob<T>& blob) {
+  const std::vector<T> values = blob.DataToHost(stream);
+  return {values.begin(), values.end()};
 }
 
 }  // namespace
 
-Subject::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.threads) {
+template <typename T>
+Subject<T>::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.threads) {
   if (!options.solver.empty()) {
-    solver_ = std::make_unique<Solver<float>>(LoadSolverSpec(options.solver), stream_,
-                                              SolverOptions{.seed = kSeed});
+    solver_ = std::make_unique<Solver<T>>(LoadSolverSpec(options.solver), stream_,
+                                          SolverOptions{.seed = kSeed});
     solver_->Connect("allreduce", alone_, {.bucket_bytes = kBucketBytes});
   } else {
     NetState state;
     state.set_phase(TEST);
-    net_ = std::make_unique<Net<float>>(LoadNetSpec(options.model), state);
+    net_ = std::make_unique<Net<T>>(LoadNetSpec(options.model), state);
     net_->Initialise(stream_, kSeed);
     FillStatistics();
   }
-  FillInputs(options.classes);
-}
-
-// Labels are classes; `cont` says that every sequence starts at its first step; all else is normal
-// with mean 0 and deviation 1.
-void Subject::FillInputs(int classes) {
-  for (const int id : net().input_ids()) {
-    Blob<float>& blob = *net().blobs()[static_cast<size_t>(id)];
-    const std::string& name = net().blob_names()[static_cast<size_t>(id)];
-    RandomSequence random(MixSeed(kSeed, HashName(name)));
-    std::vector<float> values(static_cast<size_t>(blob.count()));
-    const auto first_step = static_cast<size_t>(blob.count() / blob.shape()[0]);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (name == "label") {
-        values[i] = static_cast<float>(random.NextBelow(static_cast<uint64_t>(classes)));
-      } else if (name == "cont") {
-        values[i] = i < first_step ? 0 : 1;
-      } else {
-        values[i] = static_cast<float>(random.NextGaussian());
-      }
-    }
-    blob.SetData(stream_, values);
-  }
+  FillInputs(stream_, net(), options.classes);
 }
 
 // A deployed BatchNorm has seen data: means around 0, variances around 1, one batch counted.
-void Subject::FillStatistics() {
+template <typename T>
+void Subject<T>::FillStatistics() {
   for (const auto& layer : net_->layers()) {
     if (layer->spec().param().type() != "BatchNorm") continue;
     RandomSequence random(MixSeed(kSeed, HashName(layer->name())));
     for (int index = 0; index < 3; ++index) {
-      Blob<float>& blob = layer->blob(index);
-      std::vector<float> values(static_cast<size_t>(blob.count()));
-      for (float& value : values) {
+      Blob<T>& blob = layer->blob(index);
+      std::vector<T> values(static_cast<size_t>(blob.count()));
+      for (T& value : values) {
         const auto draw = static_cast<float>(random.NextUniform());  // [0, 1)
         value = index == 0 ? 0.2f * draw - 0.1f : index == 1 ? 0.5f + draw : 1.0f;
       }
@@ -73,7 +61,8 @@ void Subject::FillStatistics() {
   }
 }
 
-void Subject::Iterate() {
+template <typename T>
+void Subject<T>::Iterate() {
   if (solver_) {
     loss_ = solver_->Step().loss;
     solver_->Drain();
@@ -84,7 +73,8 @@ void Subject::Iterate() {
   stream_.Synchronize();
 }
 
-std::vector<double> Subject::Run(int iterations) {
+template <typename T>
+std::vector<double> Subject<T>::Run(int iterations) {
   std::vector<double> seconds;
   for (int i = 0; i < iterations; ++i) {
     const Timer timer;
@@ -96,10 +86,11 @@ std::vector<double> Subject::Run(int iterations) {
 
 // Backward costs as much as Forward for the weights' gradient, and again for the bottom's; within a
 // recurrent layer the gradient goes back through W_h (its last matrix) in any case.
-double Subject::Flop() const {
+template <typename T>
+double Subject<T>::Flop() const {
   double sum = 0;
   for (size_t l = 0; l < net().layers().size(); ++l) {
-    Layer<float>& layer = *net().layers()[l];
+    Layer<T>& layer = *net().layers()[l];
     Shapes params;
     for (const auto& blob : layer.blobs()) params.push_back(blob->shape());
     const LayerParameter& param = layer.spec().param();
@@ -118,40 +109,59 @@ double Subject::Flop() const {
   return 2 * sum;
 }
 
-int64_t Subject::Learned() const {
+template <typename T>
+int64_t Subject<T>::Learned() const {
   int64_t count = 0;
-  for (const Param<float>& param : net().params()) count += param.learned ? param.blob->count() : 0;
+  for (const Param<T>& param : net().params()) count += param.learned ? param.blob->count() : 0;
   return count;
 }
 
-std::vector<Tensor> Subject::Start() {
+template <typename T>
+std::vector<Tensor> Subject<T>::Start() {
   std::vector<Tensor> tensors;
   for (const int id : net().input_ids()) {
-    const Blob<float>& blob = *net().blobs()[static_cast<size_t>(id)];
+    const Blob<T>& blob = *net().blobs()[static_cast<size_t>(id)];
     tensors.push_back(
-        {net().blob_names()[static_cast<size_t>(id)], blob.shape(), blob.DataToHost(stream_)});
+        {net().blob_names()[static_cast<size_t>(id)], blob.shape(), FloatsOf(stream_, blob)});
   }
-  for (const Param<float>& param : net().params()) {
-    tensors.push_back({param.name, param.blob->shape(), param.blob->DataToHost(stream_)});
+  for (const Param<T>& param : net().params()) {
+    tensors.push_back({param.name, param.blob->shape(), FloatsOf(stream_, *param.blob)});
   }
   return tensors;
 }
 
-std::vector<Tensor> Subject::Result() {
+template <typename T>
+void Subject<T>::Load(const std::vector<Tensor>& start) {
+  std::vector<Blob<T>*> blobs;
+  for (const int id : net().input_ids())
+    blobs.push_back(net().blobs()[static_cast<size_t>(id)].get());
+  for (const Param<T>& param : net().params()) blobs.push_back(param.blob);
+  Ensure(blobs.size() == start.size(), "the file is of another net");
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const std::vector<T> values(start[i].values.begin(), start[i].values.end());
+    blobs[i]->SetData(stream_, values);
+  }
+}
+
+template <typename T>
+std::vector<Tensor> Subject<T>::Result() {
   Iterate();
   if (!solver_) {
-    const Blob<float>& scores = *net().bottoms().back()[0];
-    return {{"scores", scores.shape(), scores.DataToHost(stream_)}};
+    const Blob<T>& scores = *net().bottoms().back()[0];
+    return {{"scores", scores.shape(), FloatsOf(stream_, scores)}};
   }
   std::vector<Tensor> tensors = {{"loss", {1}, {static_cast<float>(loss_)}}};
   for (size_t p = 0; p < net().params().size(); ++p) {
-    const Param<float>& param = net().params()[p];
+    const Param<T>& param = net().params()[p];
     if (!param.learned) continue;
-    std::vector<float> values = solver_->history()[p].DataToHost(stream_);
+    std::vector<float> values = FloatsOf(stream_, solver_->history()[p]);
     for (float& value : values) value /= static_cast<float>(solver_->rate() * param.lr_mult);
     tensors.push_back({param.name, param.blob->shape(), std::move(values)});
   }
   return tensors;
 }
+
+template class Subject<float>;
+template class Subject<double>;
 
 }  // namespace carafe

@@ -17,10 +17,12 @@ struct SubjectOptions {
   std::string solver;  // a solver's prototxt: trains; or
   std::string model;   // a net's: deploys
   int threads = 1;
-  int classes = 1;  // labels are drawn below this
+  int classes = 1;         // labels are drawn below this
+  bool in_double = false;  // for main.cpp: which Subject
 };
 
-// Used by one thread.
+// Used by one thread. T is float; double tells what is right.
+template <typename T>
 class Subject {
  public:
   explicit Subject(const SubjectOptions& options);
@@ -36,21 +38,22 @@ class Subject {
 
   // Inputs and parameters as they are now.
   std::vector<Tensor> Start();
+  // Takes over those of another subject.
+  void Load(const std::vector<Tensor>& start);
   // Runs once. Training: the loss, then for each learned parameter its momentum divided by the
   // rate, which after the first step is gradient + decay * value. Deploy: the scores, the bottom of
   // the last layer.
   std::vector<Tensor> Result();
 
  private:
-  Net<float>& net() const { return solver_ ? solver_->net() : *net_; }
-  void FillInputs(int classes);
+  Net<T>& net() const { return solver_ ? solver_->net() : *net_; }
   void FillStatistics();
   void Iterate();
 
   Stream stream_;
   Group alone_;
-  std::unique_ptr<Solver<float>> solver_;
-  std::unique_ptr<Net<float>> net_;  // only without a solver
+  std::unique_ptr<Solver<T>> solver_;
+  std::unique_ptr<Net<T>> net_;  // only without a solver
   double loss_ = 0;
 };
 

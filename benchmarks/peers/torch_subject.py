@@ -116,7 +116,8 @@ class Subject:
 
     def compare(self, start, result):
         """Begins with the inputs and parameters of `start`, runs once, and tells the distance from `result`:
-        {"loss" or "scores": relative error, "gradients": the largest of the parameters', "worst": its name}."""
+        {"loss" or "scores": relative error, "gradients": the largest of the parameters', "worst": its name, "whole": of
+        all gradients as one vector}."""
         pairs = Pairs(self.model, lambda p: self.optimizer.state[p]["momentum_buffer"])
         blobs = iter(pairs.blobs)
         names = []
@@ -144,6 +145,8 @@ class Subject:
             if ours[0] != name:
                 raise ValueError(f"{ours[0]} was expected to be {name}")
             distances[name] = distance(ours[1], momentum())
+        whole = [sum(x * x for x in part) ** 0.5 for part in zip(*distances.values())]
+        report["whole"] = whole[0] / max(whole[1], TINY)
         # A gradient that is 0 but for rounding (a bias before BatchNorm) is no scale.
         least = max(1e-4 * max(scale for _, scale in distances.values()), TINY)
         for name, (difference, scale) in distances.items():

@@ -32,11 +32,11 @@ class Sides:
     def __init__(self, program, peer, folder, log, environment=None):
         self.program, self.peer, self.folder, self.log, self.environment = program, peer, folder, log, environment
 
-    def ours(self, case, dropout=True, environment=None):
+    def ours(self, case, dropout=True, environment=None, more=()):
         path = nets.write(self.folder / "nets", case.net, case.mode, case.batch, dropout)
         flag = "model" if case.mode == "deploy" else "solver"
         return start_ours(self.program, [f"--{flag}={path}", f"--threads={case.threads}",
-                                         f"--classes={nets.classes(case.net)}"], self.log,
+                                         f"--classes={nets.classes(case.net)}", *more], self.log,
                           {**(self.environment or {}), **(environment or {})})
 
     def theirs(self, case, layout, dropout=True):

@@ -28,6 +28,10 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
   };
   const bool any = settings.algorithm == "auto";
   if (any && bytes <= kTinyBytes && size <= kFewRanks) return cut(1, SumByAll);
+  if (any && settings.local > 1 && settings.local < size)
+    return cut(settings.local, [&](int r, int p, int64_t begin, int64_t end) {
+      return SumByHosts(r, p, settings.local, begin, end);
+    });
   const bool halving = any ? size > kMostOwners : settings.algorithm == "halving";
   return halving ? cut(2, SumByHalving) : cut(size, SumByOwners);
 }

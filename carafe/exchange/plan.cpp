@@ -36,6 +36,7 @@ std::vector<int> MergeForEarliestEnd(std::span<const double> ready, std::span<co
     double load = 0;
     for (size_t j = i; j-- > 0;) {
       load += static_cast<double>(bytes[j]);
+      if (j < i - 1 && cost.per_byte * load > kLatenciesMerged * cost.latency) break;
       const double time = std::max(end[j], ready[i - 1]) + cost.latency + cost.per_byte * load;
       if (j == i - 1 || time < end[i]) {  // the smaller of two that are as good
         end[i] = time;

@@ -16,7 +16,7 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
 std::vector<Program> Spread(const SchemeSettings& settings, int rank, int size, int64_t count,
                             int64_t bytes) {
   return CutByMessage(settings, count, bytes, [&](int64_t begin, int64_t end) {
-    return SpreadDownTree(rank, size, settings.branches, begin, end);
+    return SpreadDownTree(rank, size, settings.local, settings.branches, begin, end);
   });
 }
 

@@ -10,12 +10,19 @@
 #include "carafe/base/timer.h"
 #include "carafe/core/blob.h"
 #include "carafe/kernels/blocked_bias.h"
+#include "carafe/kernels/cpu_few_channels.h"
 
 namespace carafe {
 namespace {
 
 using enum ConvolutionAlgorithm;
 using enum ConvolutionDirection;
+
+// Whether the gradient of the weights is our own (cpu_few_channels.h) and not oneDNN's.
+bool OwnWeights(const ConvolutionShape& shape, const DnnlConvolution* direct) {
+  return FewChannelsSupports(shape) &&
+         (direct == nullptr || direct->source_format() == Format::kPlain);
+}
 
 constexpr std::array kWinograds = {kWinograd4x4, kWinograd5x5, kWinograd2x2};  // the better first
 
@@ -74,7 +81,10 @@ BlockedConvolution::BlockedConvolution(const ConvolutionShape& shape, int thread
 
 bool BlockedConvolution::Has(ConvolutionAlgorithm algorithm, ConvolutionDirection direction) {
   if (algorithm == kPlain || shape_.images == 0) return false;
-  if (algorithm == kDirect) return direct_ != nullptr && direct_->Has(direction);
+  if (algorithm == kDirect) {
+    return (direction == kBackwardWeights && OwnWeights(shape_, direct_.get())) ||
+           (direct_ != nullptr && direct_->Has(direction));
+  }
   return WinogradConvolution::Supports(shape_, TileOf(algorithm));
 }
 
@@ -113,7 +123,8 @@ ConvolutionAlgorithm BlockedConvolution::Choose(const AlgorithmChoices& choices,
 }
 
 Format BlockedConvolution::source_format(ConvolutionAlgorithm algorithm) const {
-  return algorithm == kDirect ? direct_->source_format() : Format::kBlocked8;
+  if (algorithm != kDirect) return Format::kBlocked8;
+  return direct_ == nullptr ? Format::kPlain : direct_->source_format();
 }
 
 const WinogradConvolution& BlockedConvolution::Winograd(ConvolutionAlgorithm algorithm) {
@@ -124,6 +135,9 @@ const WinogradConvolution& BlockedConvolution::Winograd(ConvolutionAlgorithm alg
 
 size_t BlockedConvolution::ScratchBytes(ConvolutionAlgorithm algorithm,
                                         ConvolutionDirection direction) {
+  if (algorithm == kDirect && direction == kBackwardWeights && OwnWeights(shape_, direct_.get())) {
+    return FewChannelsScratchBytes(shape_, threads_);
+  }
   if (algorithm == kDirect) return direct_->ScratchBytes(direction);
   return Winograd(algorithm).ScratchBytes(threads_);
 }
@@ -151,10 +165,12 @@ void BlockedConvolution::BackwardData(ConvolutionAlgorithm algorithm, const floa
 
 void BlockedConvolution::BackwardWeights(ConvolutionAlgorithm algorithm, const float* src,
                                          const float* d_dst, float* d_weights, void* scratch) {
-  if (algorithm == kDirect) {
-    direct_->BackwardWeights(src, d_dst, d_weights, scratch);
-  } else {
+  if (algorithm != kDirect) {
     Winograd(algorithm).BackwardWeights(threads_, src, d_dst, d_weights, scratch);
+  } else if (OwnWeights(shape_, direct_.get())) {
+    FewChannelsBackwardWeights(threads_, shape_, src, d_dst, d_weights, scratch);
+  } else {
+    direct_->BackwardWeights(src, d_dst, d_weights, scratch);
   }
 }
 

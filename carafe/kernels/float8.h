@@ -56,6 +56,12 @@ inline Float8 MulAdd8(Float8 a, Float8 b, Float8 c) {
   return a * b + c;
 #endif
 }
+// Tells the compiler to hold v in a register; it may load it anew for every use otherwise.
+inline void Hold8([[maybe_unused]] Float8& v) {
+#if defined(__AVX2__)
+  asm("" : "+x"(v));
+#endif
+}
 // v where the lane of `mask` is all ones, 0 where it is 0.
 inline Float8 Keep8(Int8 mask, Float8 v) {
   Int8 bits;

@@ -3,7 +3,6 @@
 #include "carafe/kernels/packed_gemm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "carafe/kernels/float8.h"
 
@@ -15,21 +14,27 @@ constexpr int64_t kPiece = 512;  // of k: that much of a panel lies in the first
 
 int64_t Panels(int64_t n) { return (n + kPanel - 1) / kPanel; }
 
-// c (R, 16) += a (k, R) b (k, 16), the first `columns` of it.
+// c (R, 16) (+)= a (R, k) b (k, 16), the first `columns` of it. Rows of a are not packed: each
+// element is broadcast once per panel either way.
 template <int R>
-inline void Tile(int64_t k, const float* a, const float* b, int64_t columns, bool add, float* c,
-                 int64_t c_step) {
+inline void Tile(int64_t k, const float* a, int64_t a_step, const float* b, int64_t columns,
+                 bool add, float* c, int64_t c_step) {
   Float8 sums[R][2];
+  const float* row[R];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
     sums[r][0] = add ? LoadPart8(c + r * c_step, columns) : All8(0.0f);
     sums[r][1] = add && columns > 8 ? LoadPart8(c + r * c_step + 8, columns - 8) : All8(0.0f);
+    row[r] = a + r * a_step;
   }
+#pragma GCC unroll 2
   for (int64_t i = 0; i < k; ++i) {
-    const Float8 first = Load8(b + i * kPanel), second = Load8(b + i * kPanel + 8);
+    Float8 first = Load8(b + i * kPanel), second = Load8(b + i * kPanel + 8);
+    Hold8(first);
+    Hold8(second);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const Float8 factor = All8(a[i * R + r]);
+      const Float8 factor = All8(row[r][i]);
       sums[r][0] = MulAdd8(factor, first, sums[r][0]);
       sums[r][1] = MulAdd8(factor, second, sums[r][1]);
     }
@@ -41,23 +46,8 @@ inline void Tile(int64_t k, const float* a, const float* b, int64_t columns, boo
   }
 }
 
-void AnyTile(int64_t rows, int64_t k, const float* a, const float* b, int64_t columns, bool add,
-             float* c, int64_t c_step) {
-  switch (rows) {
-    case 1:
-      return Tile<1>(k, a, b, columns, add, c, c_step);
-    case 2:
-      return Tile<2>(k, a, b, columns, add, c, c_step);
-    case 3:
-      return Tile<3>(k, a, b, columns, add, c, c_step);
-    case 4:
-      return Tile<4>(k, a, b, columns, add, c, c_step);
-    case 5:
-      return Tile<5>(k, a, b, columns, add, c, c_step);
-    default:
-      return Tile<6>(k, a, b, columns, add, c, c_step);
-  }
-}
+using TileFunction = decltype(&Tile<1>);
+constexpr TileFunction kTiles[kRows] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>, Tile<5>, Tile<6>};
 
 // Block i of the m rows: blocks are as equal as can be, so that none has one row alone.
 struct RowBlocks {
@@ -65,18 +55,6 @@ struct RowBlocks {
   explicit RowBlocks(int64_t rows) : m(rows), count((rows + kRows - 1) / kRows) {}
   int64_t first(int64_t i) const { return m * i / count; }
 };
-
-// a (m, k) by blocks of rows: (block, k, rows of the block).
-void PackRows(const RowBlocks& blocks, int64_t k, const float* a, float* packed) {
-  for (int64_t i = 0; i < blocks.count; ++i) {
-    const int64_t first = blocks.first(i), rows = blocks.first(i + 1) - first;
-    float* to = packed + first * k;
-    const float* from = a + first * k;
-    for (int64_t j = 0; j < k; ++j) {
-      for (int64_t r = 0; r < rows; ++r) *to++ = from[r * k + j];
-    }
-  }
-}
 
 }  // namespace
 
@@ -104,11 +82,7 @@ void PackMatrix(Stream& stream, Op op, int64_t k, int64_t n, const float* b, flo
 void PackedGemm(Stream& stream, int64_t m, int64_t n, int64_t k, const float* a,
                 const float* packed, bool add, float* c) {
   if (m == 0 || n == 0) return;
-  thread_local std::vector<float> memory;  // the caller's; all threads of the loop read it
-  if (memory.size() < static_cast<size_t>(m * k)) memory.resize(static_cast<size_t>(m * k));
-  float* rows = memory.data();
   const RowBlocks blocks(m);
-  PackRows(blocks, k, a, rows);
   CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel, [&](int64_t panel) {
     const int64_t first = panel * kPanel, columns = std::min(kPanel, n - first);
     const float* b = packed + panel * k * kPanel;
@@ -116,8 +90,8 @@ void PackedGemm(Stream& stream, int64_t m, int64_t n, int64_t k, const float* a,
       const int64_t count = std::min(kPiece, k - from);
       for (int64_t i = 0; i < blocks.count; ++i) {
         const int64_t r = blocks.first(i), height = blocks.first(i + 1) - r;
-        AnyTile(height, count, rows + r * k + from * height, b + from * kPanel, columns,
-                add || from > 0, c + r * n + first, n);
+        kTiles[height - 1](count, a + r * k + from, k, b + from * kPanel, columns, add || from > 0,
+                           c + r * n + first, n);
       }
     }
   });

@@ -15,9 +15,11 @@ class Algorithm {
       : forward(transforms, Src(s), Dst(s), s.groups, s.pad_h, s.pad_w, false),
         backward_data(transforms, Dst(s), Src(s), s.groups, s.kernel_h - 1 - s.pad_h,
                       s.kernel_w - 1 - s.pad_w, true),
+        adjoint_data(transforms, Src(s), Dst(s), s.groups, s.pad_h, s.pad_w),
         backward_weights(transforms, Src(s), Dst(s), s.groups, s.pad_h, s.pad_w) {}
 
   const ImagePass forward, backward_data;
+  const AdjointPass adjoint_data;  // instead of backward_data, where it pays
   const WeightPass backward_weights;
 
  private:
@@ -55,7 +57,9 @@ WinogradConvolution& WinogradConvolution::operator=(WinogradConvolution&&) noexc
 
 size_t WinogradConvolution::ScratchBytes(int threads) const {
   return sizeof(float) * std::max({algorithm_->forward.ScratchFloats(threads),
-                                   algorithm_->backward_data.ScratchFloats(threads),
+                                   algorithm_->adjoint_data.Pays()
+                                       ? algorithm_->adjoint_data.ScratchFloats(threads)
+                                       : algorithm_->backward_data.ScratchFloats(threads),
                                    algorithm_->backward_weights.ScratchFloats(threads)});
 }
 
@@ -68,6 +72,10 @@ void WinogradConvolution::Forward(int threads, const float* src, const float* we
 
 void WinogradConvolution::BackwardData(int threads, const float* d_dst, const float* weights,
                                        float* d_src, void* scratch) const {
+  if (algorithm_->adjoint_data.Pays()) {
+    algorithm_->adjoint_data.Run(threads, d_dst, weights, d_src, static_cast<float*>(scratch));
+    return;
+  }
   algorithm_->backward_data.Run(threads, d_dst, weights, nullptr,
                                 -std::numeric_limits<float>::infinity(), d_src,
                                 static_cast<float*>(scratch));

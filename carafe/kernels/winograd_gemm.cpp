@@ -1,24 +1,28 @@
 #include "carafe/kernels/winograd_gemm.h"
 
+#include <array>
+
 #include "carafe/kernels/simd.h"
 
 namespace carafe::winograd {
 namespace {
 
-// AVX2 has 16 registers: 6 x 2 sums, two vectors of u, one broadcast of v.
-constexpr int kMaxTiles = 6;
+// AVX2 has 16 registers: 6 x 2 sums, two vectors of u, one broadcast of v; or 12 x 1, 1 and 1.
+constexpr int kMaxTiles[] = {12, 6};  // by blocks of out channels
 
-template <int kTiles>
+template <int kTiles, int kBlocks>
 void FilterKernel(int64_t channels, const float* v, size_t v_stride, const float* u, float* m,
                   size_t m_stride) {
-  Vec8 sum[kTiles][2];
-  Unroll<kTiles>([&](auto t) CARAFE_INLINE_LAMBDA { sum[t][0] = sum[t][1] = Vec8::Broadcast(0); });
+  Vec8 sum[kTiles][kBlocks];
+  Unroll<kTiles * kBlocks>(
+      [&](auto i) CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = Vec8::Broadcast(0); });
   const auto step = [&](const float* v_k, const float* u_k) CARAFE_INLINE_LAMBDA {
-    const Vec8 u0 = Vec8::Load(u_k), u1 = Vec8::Load(u_k + kVector);
+    Vec8 u_b[kBlocks];
+    Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA { u_b[b] = Vec8::Load(u_k + b * kVector); });
     Unroll<kTiles>([&](auto t) CARAFE_INLINE_LAMBDA {
       const Vec8 x = Vec8::Broadcast(v_k[t * kVector]);
-      sum[t][0] = MulAdd(x, u0, sum[t][0]);
-      sum[t][1] = MulAdd(x, u1, sum[t][1]);
+      Unroll<kBlocks>([&](auto b)
+                          CARAFE_INLINE_LAMBDA { sum[t][b] = MulAdd(x, u_b[b], sum[t][b]); });
     });
   };
   for (; channels >= kVector; channels -= kVector) {
@@ -27,15 +31,18 @@ void FilterKernel(int64_t channels, const float* v, size_t v_stride, const float
     u += kVector * kOutChannels;
   }
   for (int64_t k = 0; k < channels; ++k) step(v + k, u + k * kOutChannels);
-  Unroll<kTiles>([&](auto t) CARAFE_INLINE_LAMBDA {
-    sum[t][0].Store(m + t * kVector);
-    sum[t][1].Store(m + m_stride + t * kVector);
+  Unroll<kTiles * kBlocks>([&](auto i) CARAFE_INLINE_LAMBDA {
+    sum[i / kBlocks][i % kBlocks].Store(m + (i % kBlocks) * m_stride + i / kBlocks * kVector);
   });
 }
 
-constexpr decltype(&FilterKernel<1>) kFilterKernels[kMaxTiles] = {FilterKernel<1>, FilterKernel<2>,
-                                                                  FilterKernel<3>, FilterKernel<4>,
-                                                                  FilterKernel<5>, FilterKernel<6>};
+using FilterFunction = decltype(&FilterKernel<1, 1>);
+template <int kBlocks, int... t>
+constexpr std::array<FilterFunction, sizeof...(t)> FilterKernels(std::integer_sequence<int, t...>) {
+  return {FilterKernel<t + 1, kBlocks>...};
+}
+constexpr auto kHalfKernels = FilterKernels<1>(std::make_integer_sequence<int, kMaxTiles[0]>());
+constexpr auto kFullKernels = FilterKernels<2>(std::make_integer_sequence<int, kMaxTiles[1]>());
 
 template <int kIn, int kBlocks>
 void TileKernel(int64_t tiles, const float* v, const float* z, size_t z_stride, float* d,
@@ -65,11 +72,13 @@ void TileKernel(int64_t tiles, const float* v, const float* z, size_t z_stride, 
 }  // namespace
 
 void MultiplyFilters(int64_t tiles, int64_t channels, const float* v, size_t v_stride,
-                     const float* u, float* m, size_t m_stride) {
+                     const float* u, int out_blocks, float* m, size_t m_stride) {
+  const FilterFunction* kernels = out_blocks == 1 ? kHalfKernels.data() : kFullKernels.data();
+  const int64_t most = kMaxTiles[out_blocks - 1];
   // Parts of nearly equal size: 8 tiles are 4 and 4, for 2 would wait for their own sums.
-  for (int64_t parts = (tiles + kMaxTiles - 1) / kMaxTiles; parts > 0; --parts) {
+  for (int64_t parts = (tiles + most - 1) / most; parts > 0; --parts) {
     const int64_t part = tiles / parts;
-    kFilterKernels[part - 1](channels, v, v_stride, u, m, m_stride);
+    kernels[part - 1](channels, v, v_stride, u, m, m_stride);
     v += part * kVector;
     m += part * kVector;
     tiles -= part;

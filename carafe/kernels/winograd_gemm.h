@@ -12,11 +12,14 @@ constexpr int kOutChannels = 16;      // of one product with filters
 constexpr int kWeightInChannels = 4;  // of one product over tiles
 constexpr int kWeightOutBlocks = 3;   // blocks of 8 out channels of one product over tiles
 
-// m[b][t][o] = sum over k of v[k / 8][t][k % 8] u[k][8 b + o], for b = 0, 1 and t = 0 .. tiles-1.
-// Blocks of v and m are v_stride and m_stride floats apart; u is (channels, 16), aligned to 32
-// bytes.
+// m[b][t][o] = sum over k of v[k / 8][t][k % 8] u[k][8 b + o], for b < out_blocks (1 or 2) and t =
+// 0 .. tiles-1. Blocks of v and m are v_stride and m_stride floats apart; u is (channels, 16),
+// aligned to 32 bytes.
 void MultiplyFilters(int64_t tiles, int64_t channels, const float* v, size_t v_stride,
-                     const float* u, float* m, size_t m_stride);
+                     const float* u, int out_blocks, float* m, size_t m_stride);
+// How many blocks of 8 of the 16 out channels from `first` on are there, with `last` channels in
+// all.
+constexpr int OutBlocks(int64_t first, int64_t last) { return last - first > kVector ? 2 : 1; }
 
 // d[i][o] = sum over t of v[t][i] z[o / 8][t][o % 8], for i = 0 .. 3 and o = 0 .. 8 out_blocks - 1,
 // out_blocks being 1, 2 or 3. Rows of v are 8 floats apart, blocks of z z_stride, rows of d

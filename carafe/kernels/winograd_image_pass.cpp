@@ -10,11 +10,6 @@
 namespace carafe::winograd {
 namespace {
 
-// Enough tiles to pay for reading 32 channels of filters, few enough to stay in the cache
-// (measured).
-int64_t PreferredTiles(int64_t channels) {
-  return channels <= 64 ? 24 : channels <= 256 ? 72 : 102;
-}
 constexpr int64_t kOneBlockTiles = 264;
 constexpr int64_t kOneBlockChannels = 160;
 constexpr int64_t kLeastTiles = 24;
@@ -88,7 +83,8 @@ ImagePass::Plan ImagePass::PlanFor(int threads) const {
 FilterMatrixView ImagePass::GroupFilters(const float* weights, int64_t group) const {
   const int64_t ins = backward_ ? group_out_ : group_in_;
   const int64_t outs = backward_ ? group_in_ : group_out_;
-  return {weights + group * ins * outs * transforms_.r * transforms_.r, ins, outs, backward_};
+  return {weights + group * ins * outs * transforms_.r * transforms_.r, ins, outs, backward_,
+          /*turned=*/backward_};
 }
 
 void ImagePass::Run(int threads, const float* in, const float* weights, const float* bias,
@@ -186,7 +182,7 @@ void ImagePass::MultiplyChunk(const Plan& plan, const TileBlock& block, int64_t 
       for (int64_t o = first; o < last; o += kOutChannels) {
         const auto part = static_cast<size_t>((o - first) / kOutChannels);
         MultiplyFilters(end - begin, group_in_, v + element * plan.v_stride + tile, plan.v_block,
-                        u + part * u_part + element * plan.u_stride,
+                        u + part * u_part + element * plan.u_stride, OutBlocks(o, last),
                         m + element * plan.m_stride + 2 * part * plan.m_block + tile, plan.m_block);
       }
     }

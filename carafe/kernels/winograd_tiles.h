@@ -43,6 +43,7 @@ class Tiling {
       : rows_(h, m), cols_(w, m), m_(m), r_(r), count_(images * rows_.count * cols_.count) {}
 
   int64_t count() const { return count_; }
+  int64_t per_image() const { return rows_.count * cols_.count; }
   // Tiles first .. last-1, sorted into `storage`, which has room for them and outlives the block.
   TileBlock Block(int64_t first, int64_t last, Tile* storage) const;
   // The tiles of the block that have the point (row, col), 0 <= row, col < m + r - 1: [first,

@@ -43,6 +43,18 @@ struct InputMaps {  // B^T
   };
 };
 template <int m, int r>
+struct InputAdjointMaps {  // B
+  static constexpr int Rows(int size) { return size + r - 1; }
+  static constexpr int Cols(int size) { return size + r - 1; }
+  static constexpr int RowAt(int, int i) { return i; }
+  static constexpr int ColAt(int size, int j) { return PointAt<m, r>(size, j); }
+  template <int size>
+  struct Map {
+    static constexpr int kRows = Rows(size), kCols = Cols(size);
+    static constexpr auto kMatrix = Transposed(InputMatrix<m, r, size>());
+  };
+};
+template <int m, int r>
 struct OutputMaps {  // A^T
   static constexpr int Rows(int size) { return size; }
   static constexpr int Cols(int size) { return size + r - 1; }
@@ -51,7 +63,7 @@ struct OutputMaps {  // A^T
   template <int size>
   struct Map {
     static constexpr int kRows = Rows(size), kCols = Cols(size);
-    static constexpr auto kMatrix = OutputMatrix<r, size>();
+    static constexpr auto kMatrix = OutputMatrix<m, r, size>();
   };
 };
 template <int m, int r>
@@ -63,7 +75,7 @@ struct OutputAdjointMaps {  // A
   template <int size>
   struct Map {
     static constexpr int kRows = Rows(size), kCols = Cols(size);
-    static constexpr auto kMatrix = Transposed(OutputMatrix<r, size>());
+    static constexpr auto kMatrix = Transposed(OutputMatrix<m, r, size>());
   };
 };
 

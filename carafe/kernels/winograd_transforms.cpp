@@ -75,6 +75,50 @@ void TransformInput(const TileBlock& block, Plane<const float> src, int64_t pad_
   ForEachTile<m>(block, transform);
 }
 
+// Adds h x w pixels of 8 channels to the image from (y, x) on, but for those outside of it.
+void AddWithBorder(const float* from, int64_t image_h, int64_t image_w, int64_t y, int64_t x, int h,
+                   int w, float* image) {
+  for (int64_t i = y; i < y + h; ++i) {
+    for (int64_t j = x; j < x + w; ++j, from += kVector) {
+      if (i < 0 || i >= image_h || j < 0 || j >= image_w) continue;
+      float* to = image + (i * image_w + j) * kVector;
+      (Vec8::Load(to) + Vec8::Load(from)).Store(to);
+    }
+  }
+}
+
+template <int m, int r>
+void TransformInputAdjoint(const TileBlock& block, const float* m_data, size_t m_stride,
+                           int64_t pad_h, int64_t pad_w, Plane<float> d_src) {
+  const auto transform = [&](int64_t t, const Tile& tile, auto rows,
+                             auto cols) CARAFE_INLINE_LAMBDA {
+    const int h = rows + r - 1, w = cols + r - 1;
+    const float* from = m_data + t * kVector;
+    float* image = d_src.data + static_cast<size_t>(tile.image) * d_src.image_stride;
+    const int64_t y = tile.y - pad_h, x = tile.x - pad_w;
+    const auto load = [&](int i, int j) CARAFE_INLINE_LAMBDA {
+      return Vec8::Load(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
+    };
+    alignas(32) float border[(m + r - 1) * (m + r - 1) * kVector];
+    TransformTile<InputAdjointMaps<m, r>, m>(rows, cols, load,
+                                             [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
+                                               value.Store(border + (i * w + j) * kVector);
+                                             });
+    if (y < 0 || x < 0 || y + h > d_src.h || x + w > d_src.w) {
+      AddWithBorder(border, d_src.h, d_src.w, y, x, h, w, image);
+      return;
+    }
+    float* to = image + (y * d_src.w + x) * kVector;
+    for (int i = 0; i < h; ++i) {
+      for (int j = 0; j < w; ++j) {
+        float* pixel = to + (i * d_src.w + j) * kVector;
+        (Vec8::Load(pixel) + Vec8::Load(border + (i * w + j) * kVector)).Store(pixel);
+      }
+    }
+  };
+  ForEachTile<m>(block, transform);
+}
+
 template <int m, int r>
 void TransformOutput(const TileBlock& block, const float* m_data, size_t m_stride,
                      const float* bias, float lowest, Plane<float> dst) {
@@ -141,15 +185,15 @@ void LoadFilters(const float* weights, int64_t in_channels, int64_t outs, int64_
   }
 }
 
-// taps[out][k][in] from taps[in][k][out], k counted backwards.
+// taps[out][k][in] from taps[in][k][out], k counted backwards if `turned`.
 template <int taps_count>
-void TurnFilters(const float* from, float* to) {
+void SwapFilters(const float* from, bool turned, float* to) {
   for (int k = 0; k < taps_count; ++k) {
     Vec8 square[kVector];
     for (int i = 0; i < kVector; ++i) square[i] = Vec8::Load(from + (i * taps_count + k) * kVector);
     Transpose(square);
     for (int o = 0; o < kVector; ++o) {
-      square[o].Store(to + (o * taps_count + taps_count - 1 - k) * kVector);
+      square[o].Store(to + (o * taps_count + (turned ? taps_count - 1 - k : k)) * kVector);
     }
   }
 }
@@ -158,7 +202,7 @@ template <int m, int r>
 void TransformFilters(const FilterMatrixView& filters, int64_t first_col, float* u,
                       size_t u_stride) {
   constexpr int kTaps = r * r, points = m + r - 1;
-  alignas(32) float loaded[kVector * kTaps * kVector], turned[kVector * kTaps * kVector];
+  alignas(32) float loaded[kVector * kTaps * kVector], swapped[kVector * kTaps * kVector];
   for (int64_t row = 0; row < filters.rows(); row += kVector) {
     const int64_t rows = std::min<int64_t>(filters.rows() - row, kVector);
     for (int half = 0; half < kOutChannels; half += kVector) {
@@ -168,12 +212,12 @@ void TransformFilters(const FilterMatrixView& filters, int64_t first_col, float*
         LoadFilters<kTaps>(filters.weights + (out * filters.in_channels + in) * kTaps,
                            filters.in_channels, filters.out_channels - out,
                            filters.in_channels - in, loaded);
-        if (filters.backward) TurnFilters<kTaps>(loaded, turned);
+        if (filters.backward) SwapFilters<kTaps>(loaded, filters.turned, swapped);
       } else {
-        std::memset(filters.backward ? turned : loaded, 0, sizeof loaded);
+        std::memset(filters.backward ? swapped : loaded, 0, sizeof loaded);
       }
       for (int64_t i = 0; i < rows; ++i) {
-        const float* from = (filters.backward ? turned : loaded) + i * kTaps * kVector;
+        const float* from = (filters.backward ? swapped : loaded) + i * kTaps * kVector;
         float* to = u + (row + i) * kOutChannels + half;
         Transform2d<FilterMap<m, r>, FilterMap<m, r>>(
             [&](auto y, auto x)
@@ -226,6 +270,7 @@ template <int m, int r>
 constexpr Transforms kTransforms = {m,
                                     r,
                                     TransformInput<m, r>,
+                                    TransformInputAdjoint<m, r>,
                                     TransformOutput<m, r>,
                                     TransformOutputAdjoint<m, r>,
                                     TransformFilters<m, r>,

@@ -23,7 +23,8 @@ struct Plane {
 struct FilterMatrixView {
   const float* weights;
   int64_t in_channels, out_channels;  // of the group
-  bool backward;  // columns are in channels and filters are turned by 180 degrees
+  bool backward;                      // columns are in channels
+  bool turned;                        // filters are turned by 180 degrees; only with `backward`
   int64_t rows() const { return backward ? out_channels : in_channels; }
   int64_t cols() const { return backward ? in_channels : out_channels; }
 };
@@ -37,6 +38,10 @@ struct Transforms {
   // before its output, and is 0 outside of the image.
   void (*input)(const TileBlock& block, Plane<const float> src, int64_t pad_h, int64_t pad_w,
                 float* v, size_t v_stride);
+  // d_src += B m B^T for the tiles of the block, m being m[element][t][8]; what lies outside of the
+  // image is left out. The adjoint of `input`.
+  void (*input_adjoint)(const TileBlock& block, const float* m, size_t m_stride, int64_t pad_h,
+                        int64_t pad_w, Plane<float> d_src);
   // dst = max(lowest, A^T m A + bias[8]) for the tiles of the block, m being m[element][t][8].
   void (*output)(const TileBlock& block, const float* m, size_t m_stride, const float* bias,
                  float lowest, Plane<float> dst);

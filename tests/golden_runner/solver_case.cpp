@@ -89,6 +89,14 @@ Named SnapshotContentHdf5(const std::string& prefix) {
   return content;
 }
 
+// RMSProp divides by the size of the gradient, so that a step has the sign of even the smallest
+// one: a last bit that differs may turn a step around, once in 20 iterations of one case here
+// (1.8e-2, with Winograd's points of either kind).
+double LateWidth(const Case& c) {
+  const bool turns = Case::Width() > 1 && c.name().starts_with("rmsprop");
+  return (turns ? 2 : 1) * Case::Width();
+}
+
 class SolverCase {
  public:
   SolverCase(const Case& c, Report& report)
@@ -97,7 +105,7 @@ class SolverCase {
         folder_("solvers/" + c.name()),
         arrays_(Arrays::Read(folder_ + "/expected.npz")),
         stream_(CpuDevice(), c.options.threads),
-        late_{(Case::Width() > 1 ? 20 : 1) * c.Get("late_rtol", 1e-3), 1e-6} {}
+        late_{LateWidth(c) * c.Get("late_rtol", 1e-3), Case::Width() * 1e-6} {}
 
   void Run() {
     const SolverSpec spec = LoadSolverSpec(folder_ + "/solver.prototxt");
@@ -226,7 +234,7 @@ class SolverCase {
   const Arrays arrays_;
   Stream stream_;
   Group group_;
-  const Tolerance late_;  // RMSProp's steps depend on the signs of the smallest gradients
+  const Tolerance late_;  // after the first two iterations
   Named reference_, last_weights_;
 };
 
