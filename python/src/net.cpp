@@ -14,6 +14,7 @@
 #include "carafe/net/weights.h"
 #include "carafe/net/weights_hdf5.h"
 #include "carafe/train/summary.h"
+#include "python/src/collected.h"
 #include "python/src/layer.h"
 #include "python/src/net.h"
 #include "python/src/session.h"
@@ -132,7 +133,7 @@ void NetObject::OnLayer(When when, int layer) {
   const py::gil_scoped_acquire lock;
   for (size_t i = 0; i < hooks_[when].size(); ++i) {  // a hook may add hooks
     const py::object hook = hooks_[when][i];
-    hook(layer);
+    if (hook) hook(layer);
   }
 }
 
@@ -273,6 +274,7 @@ const std::vector<int>& IdsOf(const NetObject& self, const std::vector<std::vect
 void BindNet(py::module_& module) {
   using Unlock = py::call_guard<py::gil_scoped_release>;
   py::class_<NetObject, std::shared_ptr<NetObject>> net(module, "Net", py::dynamic_attr(),
+                                                        Collected<NetObject>::Setup(),
                                                         "A net that was read from a prototxt.");
   net.def(py::init(&MakeNet), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
           py::arg("stages") = py::none(), py::arg("weights") = py::none())

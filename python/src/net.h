@@ -47,6 +47,15 @@ class NetObject : private LayerEvents {
   void AddHook(When when, pybind11::object hook);
   void SetInputArrays(const pybind11::array& data, const pybind11::array& labels);
 
+  template <typename F>
+  void VisitHeld(const F& visit) {  // see collected.h
+    for (auto& hooks : hooks_) {
+      for (pybind11::object& hook : hooks) visit(hook);
+    }
+    visit(input_data_);
+    visit(input_labels_);
+  }
+
  private:
   void OnLayer(When when, int layer) override;
   RunContext Context() const;

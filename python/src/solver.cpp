@@ -9,11 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
 #include "carafe/solvers/update_rule.h"
 #include "carafe/train/trainer.h"
+#include "python/src/collected.h"
 #include "python/src/net.h"
 #include "python/src/session.h"
 
@@ -30,15 +32,21 @@ void CheckSignals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Called without the interpreter's lock, and let go with it.
-std::function<void()> Callable(py::object callable) {
-  const std::shared_ptr<py::object> held(new py::object(std::move(callable)), [](py::object* o) {
+// Used and let go of with the interpreter's lock, by whomever.
+using SharedObject = std::shared_ptr<py::object>;
+
+SharedObject Share(py::object object) {
+  return SharedObject(new py::object(std::move(object)), [](py::object* o) {
     const py::gil_scoped_acquire lock;
     delete o;
   });
+}
+
+// Called without the interpreter's lock.
+std::function<void()> Callable(const SharedObject& held) {
   return [held] {
     const py::gil_scoped_acquire lock;
-    (*held)();
+    if (*held) (*held)();
   };
 }
 
@@ -97,13 +105,13 @@ class SolverObject {
         });
     Session::Get().AtClose(training_->on_close);
     net_ = Wrap(solver().net());
-    for (const auto& net : solver().test_nets()) test_nets_.append(Wrap(*net));
+    for (const auto& net : solver().test_nets()) test_nets_.attr("append")(Wrap(*net));
     FollowSolver();
   }
 
   Solver<float>& solver() const { return training_->trainer->solver(); }
   const py::object& net() const { return net_; }
-  const py::list& test_nets() const { return test_nets_; }
+  const py::object& test_nets() const { return test_nets_; }
 
   void Step(int64_t count) {
     if (count < 0) throw py::value_error("step takes a number of iterations, 0 or more");
@@ -127,8 +135,10 @@ class SolverObject {
     });
   }
   void AddCallback(const py::object& on_start, const py::object& on_gradients_ready) {
-    SolverCallback callback{Callable(on_start), Callable(on_gradients_ready)};
+    const SharedObject start = Share(on_start), ready = Share(on_gradients_ready);
+    SolverCallback callback{Callable(start), Callable(ready)};
     Between([&] { solver().AddCallback(std::move(callback)); });
+    called_.insert(called_.end(), {start, ready});
   }
   // Rates are proportional to base_lr in every policy.
   void SetBaseRate(double rate) {
@@ -139,6 +149,12 @@ class SolverObject {
     }
     scale_ = rate / written;
     solver().learning_rate().SetScale(scale_, 0);
+  }
+  template <typename F>
+  void VisitHeld(const F& visit) {  // see collected.h
+    visit(net_);
+    visit(test_nets_);
+    for (const SharedObject& object : called_) visit(*object);
   }
   double BaseRate() const { return solver().param().base_lr() * scale_; }
 
@@ -204,7 +220,8 @@ class SolverObject {
   std::shared_ptr<Training> training_;
   bool iterating_ = false;  // read and written by the thread whose turn it is
   py::object net_;
-  py::list test_nets_;
+  py::object test_nets_ = py::list();
+  std::vector<SharedObject> called_;  // the callbacks
   double scale_ = 1;
 };
 
@@ -237,8 +254,8 @@ void BindSolver(py::module_& module) {
       .def_property(
           "base_lr", [](const SolverParamObject& p) { return p.solver->BaseRate(); },
           [](const SolverParamObject& p, double rate) { p.solver->SetBaseRate(rate); });
-  py::class_<SolverObject, std::shared_ptr<SolverObject>>(module, "Solver", py::dynamic_attr(),
-                                                          "A training run.")
+  py::class_<SolverObject, std::shared_ptr<SolverObject>>(
+      module, "Solver", py::dynamic_attr(), Collected<SolverObject>::Setup(), "A training run.")
       .def(py::init<const Path&, const std::string&>(), py::arg("solver_file"),
            py::arg("type") = "")
       .def_property_readonly("net", &SolverObject::net, "The net that is trained.")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import weakref
 
 import numpy as np
 
@@ -99,6 +100,33 @@ class Owners(WithNets):
         net.forward()
         self.assertTrue((net.blobs["x"].data == 5).all())
         del junk
+
+    def test_nets_and_solvers_in_a_circle_are_collected(self):
+        net, solver = self.net(INPUTS), caffe.SGDSolver(self.solver_file())
+        net.after_forward(lambda layer, net=net: net.name)
+        solver.net.before_forward(lambda layer, solver=solver: solver.iter)
+        solver.add_callback(lambda solver=solver: solver.iter, lambda solver=solver: solver.net)
+        gc.collect()
+        net.forward()
+        solver.step(1)  # nothing was taken away that is still in use
+        held, gone = solver.net, [weakref.ref(net), weakref.ref(solver)]
+        del net, solver
+        gc.collect()
+        self.assertEqual(gone[0](), None)
+        self.assertIsNot(gone[1](), None)  # the net's hook has it
+        del held
+        gc.collect()
+        self.assertEqual(gone[1](), None)
+
+    def test_the_collector_may_come_at_any_time(self):
+        script = self.write("run.py", "import gc, caffe\n"
+                                      "gc.set_threshold(1)\n"
+                                      "solver = caffe.SGDSolver(%r)\n"
+                                      "solver.add_callback(lambda: solver.iter, lambda: [[] for _ in range(20)])\n"
+                                      "solver.net.after_forward(lambda layer: [solver])\n"
+                                      "solver.step(3)\n" % self.solver_file())
+        done = subprocess.run([sys.executable, script], timeout=120, capture_output=True, text=True, env=environment())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_dlpack_holds_the_memory_whether_it_is_used_or_not(self):
         net = self.net(INPUTS)
