@@ -95,6 +95,7 @@ void CommThread::Run(const Factory& factory) {
   try {
     transport_ = factory();
     shareable_ = transport_->any_thread();
+    way_ = transport_->way();
     rank_ = transport_->rank();
     size_ = transport_->size();
     control_ = std::make_unique<Control>(*transport_, timeouts_);

@@ -49,6 +49,7 @@ class CommThread {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::vector<std::string> hosts() const { return hosts_; }
+  const std::string& way() const { return way_; }  // see Transport
   const CommTimeouts& timeouts() const { return timeouts_; }
 
   // Runs on the thread that drives as soon as it can; in order. What it throws fails the group.
@@ -114,6 +115,7 @@ class CommThread {
   int rank_ = 0;
   int size_ = 1;
   std::vector<std::string> hosts_;
+  std::string way_;
 
   // Of whoever holds drive_: the communication thread, for a turn, or a thread that waits.
   std::mutex drive_;        // before mutex_

@@ -73,6 +73,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::string& host() const override { return host_; }
+  std::string way() const override { return fmt::format("two-sided messages of {}", table_.name); }
 
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     CheckMessage(to, tag, bytes);

@@ -60,6 +60,11 @@ class ShmTransport final : public Transport {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   const std::string& host() const override { return inner_->host(); }
+  std::string way() const override {
+    const bool all_here = static_cast<int>(peers_.size()) == size();
+    return all_here ? "shared memory"
+                    : fmt::format("shared memory inside this host, {} to others", inner_->way());
+  }
 
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     const int p = PeerOf(to);
@@ -430,9 +435,6 @@ std::unique_ptr<Transport> WithSharedMemory(std::unique_ptr<Transport> inner,
                  v.problem);
     return inner;
   }
-  if (inner->rank() == 0)
-    LogInfo("ranks of one host talk through shared memory ({} on {})", neighbours.ranks.size(),
-            inner->host());
   return std::make_unique<ShmTransport>(std::move(inner), std::move(neighbours));
 }
 

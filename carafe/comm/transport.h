@@ -24,6 +24,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& host() const = 0;
+  virtual std::string way() const { return "messages"; }  // what carries them, for the log
 
   // Both return at once; the memory belongs to the transport until the request is done.
   virtual Request Send(int to, int tag, const void* data, size_t bytes) = 0;

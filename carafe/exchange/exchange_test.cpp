@@ -299,6 +299,21 @@ TEST(Exchange, AServerWithATimeoutGoesOnWithoutALateRank) {
   EXPECT_EQ(sums[3], 3);
 }
 
+TEST(Exchange, SaysInALineWhatItWillDo) {
+  RunRanks(
+      4,
+      [&](Group& group) {
+        EXPECT_EQ(DescribeExchange(group, "allreduce", {}),
+                  "allreduce: parts straight to their owners, sums to all; by shared memory");
+        EXPECT_EQ(DescribeExchange(group, "tree", {.branches = 3}),
+                  "tree: up a binomial tree, down a tree of 3; by shared memory");
+        EXPECT_EQ(DescribeExchange(group, "server", {.timeout = 2.5}),
+                  "server: all to rank 0, which waits 2.5 s and sends values to all; by shared "
+                  "memory");
+      },
+      {}, ThroughSharedMemory);
+}
+
 TEST(Exchange, ATimeoutIsForTheServerOnly) {
   RunRanks(2, [&](Group& group) {
     Arena<float> arena({4});

@@ -39,6 +39,8 @@ struct SchemeKind {
                                                     int64_t count, int64_t bytes)>;
   Writer sum;
   Writer spread;  // of root_updates
+  // In a few words, for the log; settings.local is told.
+  std::function<std::string(const SchemeSettings&, int size)> describe;
 };
 
 using SchemeRegistry = Registry<SchemeKind>;

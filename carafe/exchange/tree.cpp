@@ -1,6 +1,8 @@
 // The exchange "tree", after CaffeGPI: gradients climb a binomial tree, rank 0 updates, values come
 // down a tree of --tree_branches; bucket by bucket, in small writes with notification, each with
 // the number of its step instead of barriers between steps.
+#include <fmt/format.h>
+
 #include "carafe/exchange/register_scheme.h"
 
 namespace carafe {
@@ -25,7 +27,11 @@ const RegisterScheme kRegistered{
      .summary = "Gradients climb a binomial tree, rank 0 updates, values come down a tree.",
      .root_updates = true,
      .sum = Sum,
-     .spread = Spread}};
+     .spread = Spread,
+     .describe = [](const SchemeSettings& settings, int) {
+       return fmt::format("up a binomial tree, down a tree of {}{}", settings.branches,
+                          settings.local > 1 ? " that enters every host once" : "");
+     }}};
 
 }  // namespace
 }  // namespace carafe

@@ -251,6 +251,7 @@ template <typename T>
 void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
   if (ranks.size() == 1) return;
   for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
+  LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), options_.scheme));
   const std::string advice = PinningAdvice(ranks);
   if (!advice.empty()) LogWarning("{}", advice);
 }
