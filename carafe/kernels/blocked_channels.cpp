@@ -215,7 +215,9 @@ void BlockedNormalizeBackward(Stream& stream, const BlockedGeometry& g,
   AddTotals(g, parts, 0, d.dshift);
   AddTotals(g, parts, 1, d.dscale);
   if (d.dx == nullptr) return;
-  std::vector<float> totals(static_cast<size_t>(2 * g.blocks() * kLanes));
+  thread_local std::vector<float> kept;  // of the calling thread, as in Parts
+  std::vector<float>& totals = kept;
+  totals.resize(static_cast<size_t>(2 * g.blocks() * kLanes));
   const Float8 count = All8(static_cast<float>(g.images * g.plane));
   for (int64_t b = 0; b < g.blocks(); ++b) {
     Store8(totals.data() + 2 * b * kLanes, parts.Total(b, 0) / count);

@@ -1,9 +1,8 @@
 #include "carafe/kernels/math.h"
 
 #include <cmath>
-#include <vector>
 
-#include "carafe/core/blob.h"
+#include "carafe/kernels/block_results.h"
 #include "carafe/kernels/parallel_for.h"
 
 namespace carafe {
@@ -132,10 +131,10 @@ double BlockSum(Stream& stream, int64_t n, const T* x, const T* y) {
     BlockSumOp<term, T>{n, x, y, &sum}(0);
     return sum;
   }
-  Blob<double> sums(Shape{blocks});
-  ParallelFor(stream, blocks, BlockSumOp<term, T>{n, x, y, sums.mutable_data(stream)}, kBlock);
+  BlockResults sums(stream, blocks);
+  ParallelFor(stream, blocks, BlockSumOp<term, T>{n, x, y, sums.data()}, kBlock);
   double total = 0;
-  for (const double sum : sums.DataToHost(stream)) total += sum;
+  for (const double sum : sums.OnHost(stream)) total += sum;
   return total;
 }
 

@@ -1,9 +1,9 @@
 #include "carafe/kernels/softmax.h"
 
 #include <cmath>
-#include <vector>
+#include <span>
 
-#include "carafe/core/blob.h"
+#include "carafe/kernels/block_results.h"
 #include "carafe/kernels/parallel_for.h"
 
 namespace carafe {
@@ -197,12 +197,12 @@ LabelCount CountLabels(Stream& stream, ClassAxis axis, const T* labels, const in
   const int64_t blocks = (axis.items() + kBlock - 1) / kBlock;
   LabelCount result;
   if (blocks == 0) return result;
-  Blob<double> counts(Shape{3 * blocks});
-  ParallelFor(stream, blocks,
-              CountLabelsOp<T>{axis.items(), axis.classes, IgnoredLabel(ignore), labels,
-                               counts.mutable_data(stream)},
-              kBlock);
-  const std::vector<double> found = counts.DataToHost(stream);
+  BlockResults counts(stream, 3 * blocks);
+  ParallelFor(
+      stream, blocks,
+      CountLabelsOp<T>{axis.items(), axis.classes, IgnoredLabel(ignore), labels, counts.data()},
+      kBlock);
+  const std::span<const double> found = counts.OnHost(stream);
   for (size_t b = 0; b < found.size(); b += 3) {
     result.valid += static_cast<int64_t>(found[b]);
     if (result.bad < 0 && found[b + 1] >= 0) {

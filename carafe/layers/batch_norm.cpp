@@ -163,8 +163,13 @@ class BatchNorm final : public Layer<T> {
     BlockedNormalizeBackward(stream, g, d);
   }
   static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
+  T FactorOnHost(Stream& stream) {
+    T factor = 0;
+    stream.CopyToHost(std::span<T>(&factor, 1), this->blob(kFactor).data(stream));
+    return factor;
+  }
   void LoadGlobalStatistics(Stream& stream, int64_t channels) {
-    const T factor = this->blob(kFactor).DataToHost(stream)[0];
+    const T factor = FactorOnHost(stream);
     const T scale = factor == 0 ? T(0) : 1 / factor;
     Scale(stream, channels, scale, this->blob(kMean).data(stream), mean_.mutable_data(stream));
     Scale(stream, channels, scale, this->blob(kVariance).data(stream),
@@ -226,7 +231,7 @@ class BatchNorm final : public Layer<T> {
     const T keep = static_cast<T>(param_.moving_average_fraction());
     const T m = static_cast<T>(elements_);
     const T unbiased = m > 1 ? m / (m - 1) : T(1);
-    const T factor = this->blob(kFactor).DataToHost(stream)[0] * keep + 1;
+    const T factor = FactorOnHost(stream) * keep + 1;
     this->blob(kFactor).SetData(stream, std::span<const T>(&factor, 1));
     Accumulate<T>(stream, axis.channels, keep, 1, mean_.data(stream),
                   this->blob(kMean).mutable_data(stream));

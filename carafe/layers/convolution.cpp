@@ -96,30 +96,41 @@ class Convolution final : public ConvolutionBase<T>, public Planned {
         x.CanonicalAxis(this->param().axis()) != 1) {
       return false;
     }
+    if (!(x == fast_for_)) {
+      fast_shape_ = FastShape(x);
+      fast_for_ = x;
+    }
+    if (!fast_shape_) return false;
+    fast_.Configure(stream, *fast_shape_);
+    return true;
+  }
+  // Nothing for blobs without elements.
+  std::optional<ConvolutionShape> FastShape(const Shape& x) const {
     const Shape y = this->TopShape(x);
-    if (x.Count() == 0 || y.Count() == 0) return false;
+    if (x.Count() == 0 || y.Count() == 0) return std::nullopt;
     const Windows windows = this->WindowsOf(x);
     const Window &h = windows[0], &w = windows[1];
-    fast_.Configure(stream, {.images = x[0],
-                             .groups = this->param().group(),
-                             .in_channels = x[1],
-                             .out_channels = y[1],
-                             .in_h = x[2],
-                             .in_w = x[3],
-                             .out_h = y[2],
-                             .out_w = y[3],
-                             .kernel_h = h.kernel,
-                             .kernel_w = w.kernel,
-                             .stride_h = h.stride,
-                             .stride_w = w.stride,
-                             .pad_h = h.pad,
-                             .pad_w = w.pad,
-                             .dilation_h = h.dilation,
-                             .dilation_w = w.dilation});
-    return true;
+    return ConvolutionShape{.images = x[0],
+                            .groups = this->param().group(),
+                            .in_channels = x[1],
+                            .out_channels = y[1],
+                            .in_h = x[2],
+                            .in_w = x[3],
+                            .out_h = y[2],
+                            .out_w = y[3],
+                            .kernel_h = h.kernel,
+                            .kernel_w = w.kernel,
+                            .stride_h = h.stride,
+                            .stride_w = w.stride,
+                            .pad_h = h.pad,
+                            .pad_w = w.pad,
+                            .dilation_h = h.dilation,
+                            .dilation_w = w.dilation};
   }
 
   FastConvolution fast_;
+  Shape fast_for_;  // the bottom that fast_shape_ was made for
+  std::optional<ConvolutionShape> fast_shape_;
   bool relu_ = false;
 };
 

@@ -164,7 +164,8 @@ Shape ConvolutionBase<T>::TopShape(const Shape& x) const {
 }
 
 template <typename T>
-typename ConvolutionBase<T>::Dims ConvolutionBase<T>::Configure(const Shape& x) {
+const typename ConvolutionBase<T>::Dims& ConvolutionBase<T>::Configure(const Shape& x) {
+  if (x.rank() > 0 && x == configured_) return dims_;
   const int axis = Axis(x);
   const Shape y = TopShape(x);
   const auto in = x.dims().subspan(static_cast<size_t>(axis) + 1);
@@ -172,10 +173,11 @@ typename ConvolutionBase<T>::Dims ConvolutionBase<T>::Configure(const Shape& x) 
   const ColumnGeometry windows = transposed_ ? MakeGeometry(y[axis], out, in, WindowsOf(x))
                                              : MakeGeometry(x[axis], in, out, WindowsOf(x));
   const int64_t features = transposed_ ? x[axis] : y[axis];
-  const Dims d = {x.Count(0, axis), x.Count(axis), y.Count(axis), y.Count(axis + 1)};
-  is_depthwise_ = ConfigureDepthwise(d, windows, features);
+  dims_ = {x.Count(0, axis), x.Count(axis), y.Count(axis), y.Count(axis + 1)};
+  is_depthwise_ = ConfigureDepthwise(dims_, windows, features);
   if (!is_depthwise_) product_.Configure(windows, features, param_.group());
-  return d;
+  configured_ = x;
+  return dims_;
 }
 
 // Each channel with windows is a group: matrix products would be as low as its few features. One

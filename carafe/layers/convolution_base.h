@@ -44,7 +44,8 @@ class ConvolutionBase : public Layer<T> {
 
  private:
   int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
-  Dims Configure(const Shape& x);  // prepares the product for this bottom shape
+  // Prepares the product for this bottom shape, unless it is that of the last time.
+  const Dims& Configure(const Shape& x);
   bool ConfigureDepthwise(const Dims& d, const ColumnGeometry& windows, int64_t features);
   // The three products for all images, by the way that Configure has chosen.
   void Apply(Stream& stream, const Dims& d, const T* weights, const T* windowed, T* other);
@@ -56,6 +57,8 @@ class ConvolutionBase : public Layer<T> {
 
   const ConvolutionParameter param_;
   const bool transposed_;
+  Shape configured_;  // what the following was made for; a scalar before the first time
+  Dims dims_ = {};
   ColumnProduct<T> product_;  // its windows lie on the bottom, or transposed on the top
   bool is_depthwise_ = false;
   DepthwiseGeometry depthwise_ = {};  // instead, where each channel is a group of its own

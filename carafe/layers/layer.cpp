@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "carafe/base/suggest.h"
 
@@ -20,10 +22,16 @@ std::vector<ParamDef> Layer<T>::DeclareParams(const Shapes&) const {
 
 template <typename T>
 void Layer<T>::Reshape(RunContext&, Blobs<T> bottom, Blobs<T> top) {
-  Shapes shapes;
-  for (const Blob<T>* blob : bottom) shapes.push_back(blob->shape());
-  const Shapes inferred = InferShapes(shapes);
-  for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(inferred[i]);
+  const auto same = [](const Blob<T>* blob, const Shape& shape) { return blob->shape() == shape; };
+  if (bottom.empty() || !std::ranges::equal(bottom, seen_, same)) {
+    Shapes shapes;
+    for (const Blob<T>* blob : bottom) shapes.push_back(blob->shape());
+    inferred_ = InferShapes(shapes);
+    seen_ = std::move(shapes);
+  }
+  for (size_t i = 0; i < top.size(); ++i) {
+    if (!same(top[i], inferred_[i])) top[i]->Reshape(inferred_[i]);
+  }
 }
 
 template <typename T>

@@ -66,7 +66,8 @@ class Layer {
   // that do not fit.
   virtual Shapes InferShapes(const Shapes& bottom) const = 0;
   virtual std::vector<ParamDef> DeclareParams(const Shapes& bottom) const;
-  // Called before every Forward; layers whose output shape depends on data override it.
+  // Called before every Forward; layers whose output shape depends on data override it. Infers
+  // anew only where a bottom has changed.
   virtual void Reshape(RunContext& run, Blobs<T> bottom, Blobs<T> top);
   virtual void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) = 0;
   // Adds to the parameters' diffs (iter_size > 1 needs that); overwrites the diffs of the bottoms
@@ -89,6 +90,7 @@ class Layer {
   const LayerSpec spec_;
   std::vector<std::shared_ptr<Blob<T>>> blobs_;
   std::vector<bool> param_propagate_down_;  // absent: true
+  Shapes seen_, inferred_;  // by Reshape: bottoms, and the tops that follow from them
 };
 
 // How many bottoms or tops a layer takes.

@@ -19,10 +19,10 @@ void LossLayer<T>::CheckRows(const Shapes& bottom) const {
 template <typename T>
 void LossLayer<T>::CheckNoLabelGradient(const std::vector<bool>& propagate_down,
                                         int label_bottom) const {
-  this->spec().Check(!propagate_down[static_cast<size_t>(label_bottom)], "propagate_down",
-                     fmt::format("bottom {} has no gradient", label_bottom),
-                     "take the labels from a layer without parameters, or set propagate_down: "
-                     "false for them");
+  if (!propagate_down[static_cast<size_t>(label_bottom)]) return;
+  this->spec().Fail("propagate_down", fmt::format("bottom {} has no gradient", label_bottom),
+                    "take the labels from a layer without parameters, or set propagate_down: "
+                    "false for them");
 }
 
 template class LossLayer<float>;
@@ -31,20 +31,20 @@ template class LossLayer<double>;
 ClassAxis MakeClassAxis(const LayerSpec& spec, const Shape& scores, int axis, const Shape& labels) {
   const int a = scores.CanonicalAxis(axis);
   const ClassAxis result{scores.Count(0, a), scores[a], scores.Count(a + 1)};
-  spec.Check(labels.Count() == result.items(), "bottom[1]",
-             fmt::format("there are {} labels for {} predictions (scores {}, labels {})",
-                         labels.Count(), result.items(), scores.ToString(), labels.ToString()),
-             fmt::format("give one label per prediction; the classes are along axis {}", a));
-  return result;
+  if (labels.Count() == result.items()) return result;
+  spec.Fail("bottom[1]",
+            fmt::format("there are {} labels for {} predictions (scores {}, labels {})",
+                        labels.Count(), result.items(), scores.ToString(), labels.ToString()),
+            fmt::format("give one label per prediction; the classes are along axis {}", a));
 }
 
 ClassAxis MakeRowClasses(const LayerSpec& spec, const Shape& scores, const Shape& labels) {
   const int64_t rows = scores.LegacyDim(0);
-  spec.Check(labels.Count() == rows, "bottom[1]",
-             fmt::format("there are {} labels for {} rows (scores {}, labels {})", labels.Count(),
-                         rows, scores.ToString(), labels.ToString()),
-             "give one label per row");
-  return {rows, rows > 0 ? scores.Count() / rows : 0, 1};
+  if (labels.Count() == rows) return {rows, rows > 0 ? scores.Count() / rows : 0, 1};
+  spec.Fail("bottom[1]",
+            fmt::format("there are {} labels for {} rows (scores {}, labels {})", labels.Count(),
+                        rows, scores.ToString(), labels.ToString()),
+            "give one label per row");
 }
 
 void CheckLabels(const LayerSpec& spec, const LabelCount& count, int64_t classes) {

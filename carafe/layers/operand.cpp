@@ -22,10 +22,12 @@ ChannelAxis OperandAxis(const LayerSpec& spec, const Shape& x, int axis, const S
   const int first = operand.rank() == 0 ? 0 : x.CanonicalAxis(axis);
   bool fits = first + operand.rank() <= x.rank();
   for (int a = 0; fits && a < operand.rank(); ++a) fits = x[first + a] == operand[a];
-  spec.Check(fits, "bottom[1]",
-             fmt::format("its shape {} is not that of the axes from {} on of bottom 0 ({})",
-                         operand.ToString(), first, x.ToString()),
-             "give a second bottom whose axes match, or another axis");
+  if (!fits) {
+    spec.Fail("bottom[1]",
+              fmt::format("its shape {} is not that of the axes from {} on of bottom 0 ({})",
+                          operand.ToString(), first, x.ToString()),
+              "give a second bottom whose axes match, or another axis");
+  }
   return {x.Count(0, first), operand.Count(), x.Count(first + operand.rank())};
 }
 

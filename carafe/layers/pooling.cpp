@@ -40,7 +40,7 @@ class Pooling final : public Layer<T> {
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
-    const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
+    const PoolNdGeometry& nd = KnownGeometry(bottom[0]->shape());
     const PoolGeometry g = ImageGeometry(nd);
     format_ = KnowsBlocked(nd) ? CommonFormat(stream, *bottom[0], *top[0]) : Format::kPlain;
     const T* x = bottom[0]->data(stream, format_);
@@ -83,7 +83,7 @@ class Pooling final : public Layer<T> {
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;
     Stream& stream = run.stream;
-    const PoolNdGeometry nd = GeometryOf(bottom[0]->shape());
+    const PoolNdGeometry& nd = KnownGeometry(bottom[0]->shape());
     const PoolGeometry g = ImageGeometry(nd);
     const T* dy = top[0]->diff(stream, format_);
     T* dx = bottom[0]->overwrite_diff(stream, format_);
@@ -138,6 +138,13 @@ class Pooling final : public Layer<T> {
   int32_t* Mask(Stream& stream, const Shape& shape) {
     mask_.Reshape(shape);
     return mask_.mutable_data(stream);
+  }
+  const PoolNdGeometry& KnownGeometry(const Shape& x) {
+    if (!(x == known_)) {
+      geometry_ = GeometryOf(x);
+      known_ = x;
+    }
+    return geometry_;
   }
   PoolNdGeometry GeometryOf(const Shape& x) const {
     const LayerSpec& spec = this->spec();
@@ -194,6 +201,8 @@ class Pooling final : public Layer<T> {
 
   const PoolingParameter param_;
   const bool wants_mask_;
+  Shape known_;  // the bottom of geometry_; a scalar, which none can be, before the first
+  PoolNdGeometry geometry_;
   Format format_ = Format::kPlain;  // of the last Forward
   Blob<int32_t> mask_;              // of the plain format: index of the maximum in its plane
   Blob<uint8_t> where_;             // of the blocked one: its position in its window

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
 #include "carafe/kernels/packed_gemm.h"
@@ -60,10 +62,15 @@ typename RecurrentLayer<T>::Dims RecurrentLayer<T>::DimsOf(const Shapes& bottom)
 }
 
 template <typename T>
-typename RecurrentLayer<T>::Dims RecurrentLayer<T>::DimsOf(Blobs<T> bottom) const {
-  Shapes shapes;
-  for (const Blob<T>* blob : bottom) shapes.push_back(blob->shape());
-  return DimsOf(shapes);
+const typename RecurrentLayer<T>::Dims& RecurrentLayer<T>::DimsOf(Blobs<T> bottom) {
+  const auto same = [](const Blob<T>* blob, const Shape& shape) { return blob->shape() == shape; };
+  if (!std::ranges::equal(bottom, known_, same)) {
+    Shapes shapes;
+    for (const Blob<T>* blob : bottom) shapes.push_back(blob->shape());
+    dims_ = DimsOf(shapes);
+    known_ = std::move(shapes);
+  }
+  return dims_;
 }
 
 template <typename T>
@@ -187,8 +194,10 @@ template <typename T>
 void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
                                  const std::vector<bool>& propagate_down, Blobs<T> bottom) {
   Stream& stream = run.stream;
-  this->spec().Check(!propagate_down[kCont], "propagate_down", "cont has no gradient",
-                     "take it from a layer without parameters");
+  if (propagate_down[kCont]) {
+    this->spec().Fail("propagate_down", "cont has no gradient",
+                      "take it from a layer without parameters");
+  }
   const Dims d = DimsOf(bottom);
   const int64_t rows = d.steps * d.sequences, step = d.sequences * d.gates;
   hidden_gradient_.Reshape({d.steps, d.sequences, d.units});

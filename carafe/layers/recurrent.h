@@ -56,13 +56,15 @@ class RecurrentLayer : public Layer<T> {
   enum { kX, kCont, kStatic };
   class HiddenProduct;
   Dims DimsOf(const Shapes& bottom) const;
-  Dims DimsOf(Blobs<T> bottom) const;
+  const Dims& DimsOf(Blobs<T> bottom);  // checks them only where they have changed
   int hidden_blob() const { return has_static_ ? 3 : 2; }
   size_t first_state() const { return has_static_ ? 3 : 2; }  // among the bottoms
   void PrepareStates(Stream& stream, const Dims& d, Blobs<T> bottom);
   void WeightGradients(Stream& stream, const Dims& d, Blobs<T> bottom);
 
   const RecurrentParameter param_;
+  Shapes known_;  // the bottoms of dims_
+  Dims dims_ = {};
   const int gates_per_unit_;
   const bool has_static_;
   std::vector<Blob<T>> states_;  // (T + 1, N, D) each: before the first step, and after every step

@@ -233,15 +233,17 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
   for (const SolverCallback& callback : callbacks_) callback.on_start();
   const double next_rate = learning_rate_.Rate(iteration_);
-  std::vector<double> losses(static_cast<size_t>(workers()));
-  team_->Run([&](int worker) { losses[static_cast<size_t>(worker)] = Passes(worker); },
+  double alone = 0;  // the usual case takes no memory
+  std::vector<double> several(workers() > 1 ? static_cast<size_t>(workers()) : 0);
+  double* const losses = workers() > 1 ? several.data() : &alone;
+  team_->Run([this, losses](int worker) { losses[worker] = Passes(worker); },
              [&] {
                if (team_sum_) team_sum_->BreakOff();
              });
   rate_ = next_rate;
   StepVotes mine = wishes ? wishes() : StepVotes();
   for (int w = 0; w < workers(); ++w) {
-    const double loss = losses[static_cast<size_t>(w)];
+    const double loss = losses[w];
     const double weight = WeightOf(ReplicaOf(w));
     mine.loss += loss / param().iter_size() * weight;
     mine.weight += weight;
