@@ -48,6 +48,7 @@ int Run(Group& group, const TestFlags& flags) {
     for (const std::string& stage : flags.run.Stages()) state.add_stage(stage);
     net = std::make_unique<Net<float>>(spec, state);
     net->Initialise(*stream, 0);
+    net->ShareMemory(MemorySharing::kForward, std::make_shared<MemoryPool>());
     LoadWeights(*stream, flags.weights, *net);
   } catch (const Error& failed) {
     error = failed.what();

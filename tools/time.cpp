@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "carafe/base/log.h"
+#include "carafe/base/process_memory.h"
 #include "carafe/net/plan.h"
 #include "carafe/train/algorithm_choice.h"
 #include "carafe/train/device_choice.h"
@@ -36,15 +38,18 @@ int Time(const TimeFlags& flags) {
   }
   Net<float> net(LoadNetSpec(flags.model), state);
   net.Initialise(*stream, 1);
+  net.ShareMemory(MemorySharing::kTraining, std::make_shared<MemoryPool>());
   Group self;
   MeasureForAll(self, *stream, {&net});
   if (!flags.plan.empty()) {
-    RunContext run{.stream = *stream};
-    net.Forward(run);  // shapes and formats
     fmt::print("{}", ExplainPlan(*stream, net, flags.iterations));
     return 0;
   }
   LogNetTime(TimeNet(*stream, net, flags.iterations), flags.iterations);
+  for (const std::string& line : MemoryLines(net)) LogInfo("{}", line);
+  constexpr double kMiB = 1 << 20;
+  LogInfo("Peak memory of the process: {:.1f} MiB",
+          static_cast<double>(PeakResidentBytes()) / kMiB);
   return 0;
 }
 

@@ -31,13 +31,15 @@ template <typename T>
 Subject<T>::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.threads) {
   if (!options.solver.empty()) {
     solver_ = std::make_unique<Solver<T>>(LoadSolverSpec(options.solver), stream_,
-                                          SolverOptions{.seed = kSeed});
+                                          SolverOptions{.seed = kSeed, .share_memory = true});
     solver_->Connect("allreduce", alone_, {.bucket_bytes = kBucketBytes});
   } else {
     NetState state;
     state.set_phase(TEST);
     net_ = std::make_unique<Net<T>>(LoadNetSpec(options.model), state);
     net_->Initialise(stream_, kSeed);
+    net_->ShareMemory(MemorySharing::kForward, std::make_shared<MemoryPool>(),
+                      {net_->blob_names()[static_cast<size_t>(net_->bottom_ids().back()[0])]});
     FillStatistics();
   }
   FillInputs(stream_, net(), options.classes);

@@ -7,24 +7,49 @@
 
 namespace carafe {
 
-Buffer::~Buffer() {
-  if (device_ != nullptr) FreeUnpinned(*device_, memory_, bytes_);
-}
+Buffer::~Buffer() { Free(); }
 
-void* Buffer::Get(Stream& stream, size_t bytes) {
-  if (memory_ != nullptr && bytes <= bytes_) return memory_;
+void* Buffer::Grow(Stream& stream, size_t bytes, bool zero) {
   Device& device = stream.device();
   Ensure(device_ == nullptr || device_ == &device, "a blob was used on two devices");
-  void* grown = device.Allocate(bytes == 0 ? 1 : bytes);
+  const bool from_pool = pool_ != nullptr && bytes >= pool_->smallest() && bytes > 0;
+  void* const grown =
+      from_pool ? pool_->Take(stream, bytes) : device.Allocate(bytes == 0 ? 1 : bytes);
   if (memory_ != nullptr) {
     device.Copy(stream.native(), grown, memory_, bytes_);
     stream.Synchronize();
-    FreeUnpinned(device, memory_, bytes_);
   }
+  if (from_pool && zero) {
+    device.Zero(stream.native(), static_cast<char*>(grown) + bytes_, bytes - bytes_);
+  }
+  Free();
   device_ = &device;
   memory_ = grown;
   bytes_ = bytes;
+  pooled_ = from_pool;
   return memory_;
+}
+
+void Buffer::Free() noexcept {
+  if (memory_ == nullptr) return;
+  if (pooled_) {
+    pool_->Give(memory_, bytes_);
+  } else {
+    FreeUnpinned(*device_, memory_, bytes_);
+  }
+  memory_ = nullptr;
+  bytes_ = 0;
+  pooled_ = false;
+}
+
+void Buffer::UsePool(std::shared_ptr<MemoryPool> pool) {
+  if (pool_ == pool) return;
+  Free();
+  pool_ = std::move(pool);
+}
+
+void Buffer::Release() noexcept {
+  if (pooled_ && !HasPin(memory_, bytes_)) Free();
 }
 
 namespace {
@@ -92,15 +117,16 @@ template <typename T>
 T* Blob<T>::Overwrite(Storage& half, Stream& stream, Format format) const {
   if (format == Format::kPlain) {
     half.format = Format::kPlain;
-    return Get(half, stream, count());
+    return Get(half, stream, count(), /*zero=*/false);
   }
   Ensure(CanBeBlocked<T>(shape_, *data_, *diff_, stream),
          "a blob cannot lie in the format that a layer asked for");
   LeavePinned(half, stream);
   const BlockedGeometry g = blocked_geometry();
-  T* values = Get(half, stream, g.padded_count());
+  const bool fresh = half.buffer->bytes() == 0;
+  T* values = Get(half, stream, g.padded_count(), /*zero=*/false);
   if constexpr (std::is_same_v<T, float>) {
-    if (half.format != format || half.geometry != g) ZeroPadding(stream, g, values);
+    if (fresh || half.format != format || half.geometry != g) ZeroPadding(stream, g, values);
   }
   half.format = format;
   half.geometry = g;

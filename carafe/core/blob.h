@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "carafe/core/format.h"
+#include "carafe/core/memory_pool.h"
 #include "carafe/core/shape.h"
 #include "carafe/core/stream.h"
 
@@ -23,14 +24,28 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
-  // At least `bytes` bytes on the stream's device. Content survives growth.
-  void* Get(Stream& stream, size_t bytes);
+  // At least `bytes` bytes on the stream's device. Content survives growth; what is new is zero,
+  // or anything (`zero` is false).
+  void* Get(Stream& stream, size_t bytes, bool zero = true) {
+    return memory_ != nullptr && bytes <= bytes_ ? memory_ : Grow(stream, bytes, zero);
+  }
   size_t bytes() const { return bytes_; }
+  const std::shared_ptr<MemoryPool>& pool() const { return pool_; }
+  // From now on memory comes from the pool (null: from the device); what there was is gone.
+  void UsePool(std::shared_ptr<MemoryPool> pool);
+  // Gives the memory back to the pool, if it is from one and nobody outside looks at it; the next
+  // Get takes some anew.
+  void Release() noexcept;
 
  private:
+  void* Grow(Stream& stream, size_t bytes, bool zero);
+  void Free() noexcept;
+
   Device* device_ = nullptr;
   void* memory_ = nullptr;
   size_t bytes_ = 0;
+  bool pooled_ = false;  // where the memory is from
+  std::shared_ptr<MemoryPool> pool_;
 };
 
 // One half of one or more blobs: its memory, and the format in which the elements lie there now.
@@ -95,6 +110,26 @@ class Blob {
     diff_ = std::make_shared<Storage>(Storage{std::move(arena), offset, /*placed=*/true});
   }
 
+  // For memory that is shared over time (net/memory_plan.h): where a half's memory comes from, and
+  // that nobody will read what is in it any more. Blobs that share the half share its fate. A half
+  // that was released reads as zeros. Nothing happens to what lies in an arena.
+  void PoolData(const std::shared_ptr<MemoryPool>& pool) { Pool(*data_, pool); }
+  void PoolDiff(const std::shared_ptr<MemoryPool>& pool) { Pool(*diff_, pool); }
+  void ReleaseData() { data_->buffer->Release(); }
+  void ReleaseDiff() { diff_->buffer->Release(); }
+
+  // The data become those of `kept`, and this blob's are anything, as if it were new: a layer in
+  // place that must see its input again keeps it without a copy. Not for memory that is looked at
+  // from outside (Takes() no format but kPlain then).
+  void MoveDataTo(Blob* kept) {
+    Storage &from = *data_, &to = *kept->data_;
+    to.buffer->UsePool(from.buffer->pool());
+    std::swap(from.buffer, to.buffer);
+    to.format = std::exchange(from.format, Format::kPlain);
+    to.geometry = from.geometry;
+    kept->shape_ = shape_;
+  }
+
   // Copies for the host's eyes: tests, files, logs, Python.
   std::vector<T> DataToHost(Stream& stream) const;
   std::vector<T> DiffToHost(Stream& stream) const;
@@ -107,9 +142,12 @@ class Blob {
     if (half.format != Format::kPlain) MakePlain(half, stream);
     return Get(half, stream, count());
   }
-  T* Get(const Storage& half, Stream& stream, int64_t elements) const {
+  T* Get(const Storage& half, Stream& stream, int64_t elements, bool zero = true) const {
     const size_t end = static_cast<size_t>(half.offset + elements) * sizeof(T);
-    return static_cast<T*>(half.buffer->Get(stream, end)) + half.offset;
+    return static_cast<T*>(half.buffer->Get(stream, end, zero)) + half.offset;
+  }
+  static void Pool(Storage& half, const std::shared_ptr<MemoryPool>& pool) {
+    if (!half.placed) half.buffer->UsePool(pool);
   }
   T* As(Storage& half, Stream& stream, Format format) const;
   T* Overwrite(Storage& half, Stream& stream, Format format) const;

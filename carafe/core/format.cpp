@@ -4,8 +4,12 @@
 #include <cstring>
 #include <vector>
 
+#include "carafe/core/reorder_count.h"
+
 namespace carafe {
 namespace {
+
+thread_local int64_t reorders = 0;
 
 // Fewer elements than this are not worth waking other threads for.
 constexpr int64_t kSerialCount = 16384;
@@ -126,8 +130,11 @@ const char* FormatName(Format format) { return format == Format::kPlain ? "plain
 // Where the channels fill their blocks, each block is the same piece of memory in both formats, and
 // threads can work side by side. Else blocks move up (or down), and go from the last to the first
 // (or back), so that none is overwritten before it has been read.
+int64_t ReordersOfThisThread() { return reorders; }
+
 void PlainToBlocked(Stream& stream, const BlockedGeometry& g, float* values) {
   if (SameInBoth(g)) return;
+  ++reorders;
   if (g.channels % kBlockChannels == 0) {
     return ForEachBlock(stream, g, [&](const Place& at) { BlockInPlace(g, at, values); });
   }
@@ -136,6 +143,7 @@ void PlainToBlocked(Stream& stream, const BlockedGeometry& g, float* values) {
 
 void BlockedToPlain(Stream& stream, const BlockedGeometry& g, float* values) {
   if (SameInBoth(g)) return;
+  ++reorders;
   if (g.channels % kBlockChannels == 0) {
     return ForEachBlock(stream, g, [&](const Place& at) { PlanesInPlace(g, at, values); });
   }

@@ -10,6 +10,13 @@ namespace carafe {
 // y = c0 a + c1 b; y may be a or b.
 template <typename T>
 void WeightedAdd(Stream& stream, int64_t n, T c0, const T* a, T c1, const T* b, T* y);
+// y = max(0, c0 a + c1 b); y may be a or b. And its gradients, da = c0 dy where y > 0, else 0, and
+// db likewise; da may be dy.
+template <typename T>
+void WeightedAddRelu(Stream& stream, int64_t n, T c0, const T* a, T c1, const T* b, T* y);
+template <typename T>
+void WeightedAddReluGradient(Stream& stream, int64_t n, const T* y, const T* dy, T c0, T* da, T c1,
+                             T* db);
 // y = dy * y_all / x: the gradient of a product by one of its factors, which must not be 0.
 template <typename T>
 void QuotientGradient(Stream& stream, int64_t n, const T* x, const T* y_all, const T* dy, T* dx);

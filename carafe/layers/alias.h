@@ -14,6 +14,8 @@ class AliasLayer : public Layer<T> {
     top[0]->ShareData(*bottom[0]);
     top[0]->ShareDiff(*bottom[0]);
   }
+  BackwardReads ReadsInBackward() const final { return {.bottom = false, .top = false}; }
+  TopSharing SharesBottom() const final { return {.data = true, .diff = true}; }
   void Forward(RunContext&, Blobs<T>, Blobs<T>) final {}
   void Backward(RunContext&, Blobs<T>, const std::vector<bool>&, Blobs<T>) final {}
 };

@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "carafe/kernels/activation.h"
 #include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
-#include "carafe/layers/layer.h"
+#include "carafe/layers/absorbing.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/proto/batch_norm_dialect.h"
 
@@ -22,7 +23,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class BatchNorm final : public Layer<T> {
+class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffine<T> {
  public:
   explicit BatchNorm(const LayerSpec& spec)
       : Layer<T>(spec), param_(spec.param().batch_norm_param()), scales_(ScalesAndShifts(param_)) {
@@ -55,6 +56,27 @@ class BatchNorm final : public Layer<T> {
     params.push_back({.shape = channels, .filler = param_.bias_filler()});
     return params;
   }
+  BackwardReads ReadsInBackward() const override {
+    const bool in_place = this->spec().InPlace();
+    return {.bottom = !in_place, .top = false, .kept = in_place};
+  }
+  bool AbsorbsScale() const override { return !scales_; }
+  void Absorb(const Followers<T>& followers) override { followers_ = followers; }
+  bool IsConstant() const override { return global_; }
+  // y = f (x + b - mean) a + c: s = f a, t = (b - mean) s + c
+  void Coefficients(Stream& stream, const Blob<T>* b, Blob<T>* s, Blob<T>* t) override {
+    const int64_t channels = this->blob(kMean).count();
+    LoadGlobalStatistics(stream, channels);
+    for (Blob<T>* blob : {s, t}) blob->Reshape({channels});
+    T *factor = s->mutable_data(stream), *shifted = t->mutable_data(stream);
+    InverseDeviation<T>(stream, channels, static_cast<T>(param_.eps()), variance_.data(stream),
+                        factor);
+    if (scale() != nullptr) Multiply<T>(stream, channels, factor, scale()->data(stream), factor);
+    Scale<T>(stream, channels, -1, mean_.data(stream), shifted);
+    if (b != nullptr) Axpy<T>(stream, channels, 1, b->data(stream), shifted);
+    Multiply<T>(stream, channels, shifted, factor, shifted);
+    if (shift() != nullptr) Axpy<T>(stream, channels, 1, shift()->data(stream), shifted);
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom[0]->shape());
@@ -80,17 +102,19 @@ class BatchNorm final : public Layer<T> {
     InverseDeviation(stream, axis.channels, static_cast<T>(param_.eps()), variance,
                      factor_.mutable_data(stream));
     if constexpr (std::is_same_v<T, float>) {
-      if (format_ == Format::kBlocked8) return BlockedForward(stream, *bottom[0], top[0]);
+      if (format_ == Format::kBlocked8) return BlockedForward(stream, bottom[0], top[0]);
     }
     T* y = top[0]->overwrite_data(stream);
     NormalizeChannels<T>(stream, axis, mean, factor_.data(stream), x, y);
-    if (!global_ || scales_) {  // a layer above may change y in place before Backward needs it
+    if (KeepsInput()) {  // a layer above may change y in place before Backward needs it
       normalized_.Reshape(top[0]->shape());
       stream.Copy(normalized_.mutable_data(stream), y, static_cast<size_t>(top[0]->count()));
     }
-    if (!scales_) return;
-    ScaleChannels<T>(stream, axis, this->blob(kScale).data(stream), y, y);
-    AddToChannels(stream, axis.outer, axis.channels, axis.inner, this->blob(kBias).data(stream), y);
+    if (scale() != nullptr) ScaleChannels<T>(stream, axis, scale()->data(stream), y, y);
+    if (shift() != nullptr) {
+      AddToChannels(stream, axis.outer, axis.channels, axis.inner, shift()->data(stream), y);
+    }
+    if (followers_.relu) ReluForward<T>(stream, top[0]->count(), 0, y, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
@@ -101,19 +125,22 @@ class BatchNorm final : public Layer<T> {
         return BlockedBackward(stream, top[0], propagate_down[0], bottom[0]);
       }
     }
-    const T* dy = top[0]->diff(stream);
-    if (scales_ && this->param_propagate_down(kScale)) {  // before dx, which may be dy
-      AddChannelProducts(stream, axis, dy, normalized_.data(stream),
-                         this->blob(kScale).mutable_diff(stream));
+    if (followers_.relu) {
+      T* all = top[0]->mutable_diff(stream);
+      ReluBackward<T>(stream, top[0]->count(), 0, top[0]->data(stream), all, all);
     }
-    if (scales_ && this->param_propagate_down(kBias)) {
+    const T* dy = top[0]->diff(stream);
+    if (LearnsScale()) {  // before dx, which may be dy
+      AddChannelProducts(stream, axis, dy, normalized_.data(stream), scale()->mutable_diff(stream));
+    }
+    if (LearnsShift()) {
       AddChannelSums(stream, axis.outer, axis.channels, axis.inner, dy,
-                     this->blob(kBias).mutable_diff(stream));
+                     shift()->mutable_diff(stream));
     }
     if (!propagate_down[0]) return;
     T* dx = bottom[0]->overwrite_diff(stream);
-    if (scales_) {
-      ScaleChannels(stream, axis, this->blob(kScale).data(stream), dy, dx);
+    if (scale() != nullptr) {
+      ScaleChannels<T>(stream, axis, scale()->data(stream), dy, dx);
       dy = dx;
     }
     if (global_) {
@@ -127,40 +154,53 @@ class BatchNorm final : public Layer<T> {
 
  private:
   enum { kMean, kVariance, kFactor, kScale, kBias };
-  // In place x is gone after this, so that its normalised form is kept; else Backward finds x where
-  // it was.
-  void BlockedForward(Stream& stream, const Blob<float>& bottom, Blob<float>* top) {
-    const float* x = bottom.data(stream, format_);
-    from_input_ = !bottom.SharesDataWith(*top);
-    float* keep = nullptr;
-    if (!from_input_ && (!global_ || scales_)) {
-      normalized_.Reshape(top->shape());
-      keep = normalized_.overwrite_data(stream, format_);
-    }
-    BlockedNormalize(stream, bottom.blocked_geometry(), mean_.data(stream), factor_.data(stream),
-                     scales_ ? this->blob(kScale).data(stream) : nullptr,
-                     scales_ ? this->blob(kBias).data(stream) : nullptr, /*relu=*/false, x, keep,
-                     top->overwrite_data(stream, format_));
+  // The learned numbers after the normalisation, its own or those of a Scale layer that follows.
+  Blob<T>* scale() {
+    if (scales_) return &this->blob(kScale);
+    return followers_.scale == nullptr ? nullptr : &followers_.scale->blob(0);
+  }
+  Blob<T>* shift() {
+    if (scales_) return &this->blob(kBias);
+    const bool shifts = followers_.scale != nullptr && followers_.scale->blobs().size() > 1;
+    return shifts ? &followers_.scale->blob(1) : nullptr;
+  }
+  bool LearnsScale() {
+    if (scales_) return this->param_propagate_down(kScale);
+    return scale() != nullptr && followers_.scale->param_propagate_down(0);
+  }
+  bool LearnsShift() {
+    if (scales_) return this->param_propagate_down(kBias);
+    return shift() != nullptr && followers_.scale->param_propagate_down(1);
+  }
+  // Whether Backward needs x, or its normalised form.
+  bool KeepsInput() { return followers_.backward && (!global_ || scale() != nullptr); }
+  // In place x is gone after this, so that it is put aside; else Backward finds x where it was.
+  void BlockedForward(Stream& stream, Blob<float>* bottom, Blob<float>* top) {
+    aside_ = KeepsInput() && bottom->SharesDataWith(*top);
+    if (aside_) bottom->MoveDataTo(&input_);
+    const float* x = (aside_ ? input_ : *bottom).data(stream, format_);
+    BlockedNormalize(stream, bottom->blocked_geometry(), mean_.data(stream), factor_.data(stream),
+                     scale() == nullptr ? nullptr : scale()->data(stream),
+                     shift() == nullptr ? nullptr : shift()->data(stream), followers_.relu, x,
+                     /*normalized=*/nullptr, top->overwrite_data(stream, format_));
   }
   void BlockedBackward(Stream& stream, Blob<float>* top, bool propagate_down, Blob<float>* bottom) {
     const BlockedGeometry g = bottom->blocked_geometry();
     BlockedNormalizeGradient d;
     d.dy = top->diff(stream, format_);
+    if (followers_.relu) d.relu_of = top->data(stream, format_);
     d.factor = factor_.data(stream);
-    if (scales_) d.scale = this->blob(kScale).data(stream);
-    if (scales_ && this->param_propagate_down(kScale)) {
-      d.dscale = this->blob(kScale).mutable_diff(stream);
-    }
-    if (scales_ && this->param_propagate_down(kBias)) {
-      d.dshift = this->blob(kBias).mutable_diff(stream);
-    }
+    if (scale() != nullptr) d.scale = scale()->data(stream);
+    if (LearnsScale()) d.dscale = scale()->mutable_diff(stream);
+    if (LearnsShift()) d.dshift = shift()->mutable_diff(stream);
     if (propagate_down) d.dx = bottom->overwrite_diff(stream, format_);
     d.constant_statistics = global_;
-    if (!global_ || scales_) {
-      if (from_input_) d.mean = mean_.data(stream);
-      d.x = from_input_ ? bottom->data(stream, format_) : normalized_.data(stream, format_);
+    if (KeepsInput()) {
+      d.mean = mean_.data(stream);
+      d.x = (aside_ ? input_ : *bottom).data(stream, format_);
     }
     BlockedNormalizeBackward(stream, g, d);
+    if (aside_) input_.ReleaseData();
   }
   static ChannelAxis AxisOf(const Shape& x) { return {x[0], x[1], x.Count(2)}; }
   T FactorOnHost(Stream& stream) {
@@ -169,6 +209,7 @@ class BatchNorm final : public Layer<T> {
     return factor;
   }
   void LoadGlobalStatistics(Stream& stream, int64_t channels) {
+    for (Blob<T>* blob : {&mean_, &variance_}) blob->Reshape({channels});
     const T factor = FactorOnHost(stream);
     const T scale = factor == 0 ? T(0) : 1 / factor;
     Scale(stream, channels, scale, this->blob(kMean).data(stream), mean_.mutable_data(stream));
@@ -243,12 +284,14 @@ class BatchNorm final : public Layer<T> {
   const bool scales_;  // and shifts
   bool global_;
   Format format_ = Format::kPlain;    // of the last Forward
-  bool from_input_ = false;           // blocked: normalized_ is not kept
+  Followers<T> followers_;            // done here as well
   Blob<T> mean_, variance_, factor_;  // of the last Forward
-  Blob<T> normalized_;                // its output
-  int64_t elements_ = 0;              // of a channel that the statistics are of
-  bool joined_ = false;               // they are of all workers' rows
-  Blob<T> dy_mean_, dyy_mean_;        // of BackwardOverAll
+  Blob<T> normalized_;                // its output, in plain format
+  Blob<T> input_;                     // in the blocked one, where it was in place (aside_)
+  bool aside_ = false;
+  int64_t elements_ = 0;        // of a channel that the statistics are of
+  bool joined_ = false;         // they are of all workers' rows
+  Blob<T> dy_mean_, dyy_mean_;  // of BackwardOverAll
 };
 
 const RegisterLayer<BatchNorm> kRegistered{

@@ -23,6 +23,7 @@ class BiasLayer final : public Layer<T> {
     if (!learned_) return {};
     return {{OperandShape(bottom), param_.filler()}};
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);

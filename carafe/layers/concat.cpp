@@ -38,6 +38,11 @@ class Concat final : public Layer<T> {
     top[0]->ShareData(*bottom[0]);
     top[0]->ShareDiff(*bottom[0]);
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
+  TopSharing SharesBottom() const override {
+    const bool alone = this->spec().param().bottom_size() == 1;
+    return {.data = alone, .diff = alone};
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     if (bottom.size() == 1) return;
     format_ = FormatFor(run.stream, bottom);

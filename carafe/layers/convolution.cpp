@@ -4,6 +4,8 @@
 #include <type_traits>
 
 #include "carafe/kernels/activation.h"
+#include "carafe/kernels/channels.h"
+#include "carafe/layers/absorbing.h"
 #include "carafe/layers/convolution_base.h"
 #include "carafe/layers/fast_convolution.h"
 
@@ -12,7 +14,7 @@ namespace {
 
 // Images of float on the CPU go through FastConvolution, all else the plain way.
 template <typename T>
-class Convolution final : public ConvolutionBase<T>, public Planned {
+class Convolution final : public ConvolutionBase<T>, public Planned, public Absorbing<T> {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvolutionBase<T>(spec, /*transposed=*/false) {}
 
@@ -20,9 +22,18 @@ class Convolution final : public ConvolutionBase<T>, public Planned {
     fast_.SetChoices(std::move(choices));
   }
   void SetScratch(std::shared_ptr<Buffer> scratch) override {
+    scratch_ = scratch;
     fast_.SetScratch(std::move(scratch));
   }
-  void AbsorbRelu(bool absorb) override { relu_ = absorb; }
+  bool AbsorbsNorm() const override { return true; }
+  void Absorb(const Followers<T>& followers) override {
+    relu_ = followers.relu;
+    if (norm_ != nullptr) AsAbsorbing(norm_).Absorb({.backward = followers.backward});
+    norm_ = followers.norm;
+    if (norm_ != nullptr) {
+      AsAbsorbing(norm_).Absorb({.scale = followers.scale, .backward = followers.backward});
+    }
+  }
   std::vector<PlannedWay> Ways(Stream& stream, const Shape& bottom, int runs) override {
     if (!ConfigureFast(stream, bottom)) {
       return {{.direction = "all", .algorithm = "gemm", .formats = "plain", .chosen = true}};
@@ -41,16 +52,36 @@ class Convolution final : public ConvolutionBase<T>, public Planned {
   using typename Base::Dims;
 
   void ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top) override {
+    const Blob<T>* weights = &this->blob(kWeight);
+    const Blob<T>* bias = this->param().bias_term() ? &this->blob(kBias) : nullptr;
+    if (norm_ != nullptr) Fold(stream, &weights, &bias);
+    ForwardWith(stream, d, bottom, *weights, bias, top);
+    folded_.ReleaseData();
+  }
+  void ForwardWith(Stream& stream, const Dims& d, const Blob<T>& bottom, const Blob<T>& weights,
+                   const Blob<T>* bias, Blob<T>& top) {
     if constexpr (std::is_same_v<T, float>) {
-      const float* bias = this->param().bias_term() ? this->blob(kBias).data(stream) : nullptr;
       if (ConfigureFast(stream, bottom.shape()) &&
-          fast_.Forward(stream, bottom, this->blob(kWeight).data(stream), bias, relu_, top)) {
+          fast_.Forward(stream, bottom, weights.data(stream),
+                        bias == nullptr ? nullptr : bias->data(stream), relu_, top)) {
         return;
       }
     }
-    this->PlainForward(stream, d, bottom, top);
+    this->PlainForward(stream, d, bottom, weights, bias, top);
     T* y = top.mutable_data(stream);
     if (relu_) ReluForward<T>(stream, top.count(), 0, y, y);
+  }
+  static Absorbing<T>& AsAbsorbing(Layer<T>* layer) { return dynamic_cast<Absorbing<T>&>(*layer); }
+  // The layers' weights stay as they are; what is used is s_o w, and s_o bias + t_o, of now.
+  void Fold(Stream& stream, const Blob<T>** weights, const Blob<T>** bias) {
+    dynamic_cast<ChannelAffine<T>&>(*norm_).Coefficients(stream, *bias, &fold_scale_, &fold_shift_);
+    folded_.PoolData(scratch_->pool());
+    folded_.Reshape((*weights)->shape());
+    const int64_t outputs = (*weights)->shape()[0];
+    ScaleChannels<T>(stream, {1, outputs, (*weights)->count() / outputs}, fold_scale_.data(stream),
+                     (*weights)->data(stream), folded_.overwrite_data(stream));
+    *weights = &folded_;
+    *bias = &fold_shift_;
   }
 
   void BackwardOne(Stream& stream, const Dims& d, Blob<T>& top, bool propagate_down,
@@ -132,6 +163,9 @@ class Convolution final : public ConvolutionBase<T>, public Planned {
   Shape fast_for_;  // the bottom that fast_shape_ was made for
   std::optional<ConvolutionShape> fast_shape_;
   bool relu_ = false;
+  Layer<T>* norm_ = nullptr;  // follows, and is done here, with what follows it
+  std::shared_ptr<Buffer> scratch_ = std::make_shared<Buffer>();
+  Blob<T> folded_, fold_scale_, fold_shift_;  // weights, and what makes them, while Forward runs
 };
 
 const RegisterLayer<Convolution> kRegistered{

@@ -57,7 +57,8 @@ void ConvolutionBase<T>::Backward(RunContext& run, Blobs<T> top,
 
 template <typename T>
 void ConvolutionBase<T>::ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top) {
-  PlainForward(stream, d, bottom, top);
+  PlainForward(stream, d, bottom, this->blob(kWeight),
+               param_.bias_term() ? &this->blob(kBias) : nullptr, top);
 }
 
 template <typename T>
@@ -70,18 +71,17 @@ void ConvolutionBase<T>::BackwardOne(Stream& stream, const Dims& d, Blob<T>& top
 
 template <typename T>
 void ConvolutionBase<T>::PlainForward(Stream& stream, const Dims& d, const Blob<T>& bottom,
-                                      Blob<T>& top) {
-  const T* weights = this->blob(kWeight).data(stream);
+                                      const Blob<T>& weights, const Blob<T>* bias, Blob<T>& top) {
+  const T* w = weights.data(stream);
   const T* x = bottom.data(stream);
   T* y = top.overwrite_data(stream);
   if (transposed_) {
-    ApplyTransposed(stream, d, weights, x, y);
+    ApplyTransposed(stream, d, w, x, y);
   } else {
-    Apply(stream, d, weights, x, y);
+    Apply(stream, d, w, x, y);
   }
-  if (param_.bias_term()) {
-    AddToChannels(stream, d.images, param_.num_output(), d.out_plane,
-                  this->blob(kBias).data(stream), y);
+  if (bias != nullptr) {
+    AddToChannels(stream, d.images, param_.num_output(), d.out_plane, bias->data(stream), y);
   }
 }
 

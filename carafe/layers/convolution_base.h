@@ -16,6 +16,9 @@ class ConvolutionBase : public Layer<T> {
   ConvolutionBase(const LayerSpec& spec, bool transposed);
   Shapes InferShapes(const Shapes& bottom) const override;
   std::vector<ParamDef> DeclareParams(const Shapes& bottom) const override;
+  BackwardReads ReadsInBackward() const override {
+    return {.bottom = wants_gradient(kWeight), .top = false};
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override;
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override;
@@ -30,7 +33,8 @@ class ConvolutionBase : public Layer<T> {
   virtual void ForwardOne(Stream& stream, const Dims& d, Blob<T>& bottom, Blob<T>& top);
   virtual void BackwardOne(Stream& stream, const Dims& d, Blob<T>& top, bool propagate_down,
                            Blob<T>& bottom);
-  void PlainForward(Stream& stream, const Dims& d, const Blob<T>& bottom, Blob<T>& top);
+  void PlainForward(Stream& stream, const Dims& d, const Blob<T>& bottom, const Blob<T>& weights,
+                    const Blob<T>* bias, Blob<T>& top);
   void PlainBiasGradient(Stream& stream, const Dims& d, const Blob<T>& top);
   void PlainWeightGradient(Stream& stream, const Dims& d, const Blob<T>& top,
                            const Blob<T>& bottom);

@@ -15,6 +15,7 @@ class Crop final : public Layer<T> {
     const WindowGeometry g = GeometryOf(bottom[0], bottom[1]);
     return {Shape(std::span<const int64_t>(g.out, static_cast<size_t>(g.axes)))};
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     if (top[0]->count() == 0) return;
     CopyWindow(run.stream, GeometryOf(bottom[0]->shape(), bottom[1]->shape()),

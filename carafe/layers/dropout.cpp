@@ -18,6 +18,7 @@ class Dropout final : public NeuronLayer<T> {
                "dropout_ratio must be at least 0 and below 1",
                "give the share of elements to drop, e.g. dropout_ratio: 0.5");
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();

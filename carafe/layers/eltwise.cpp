@@ -6,16 +6,17 @@
 #include <fmt/format.h>
 
 #include "carafe/base/log.h"
+#include "carafe/kernels/activation.h"
 #include "carafe/kernels/combine.h"
 #include "carafe/kernels/math.h"
-#include "carafe/layers/layer.h"
+#include "carafe/layers/absorbing.h"
 #include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class Eltwise final : public Layer<T> {
+class Eltwise final : public Layer<T>, public Absorbing<T> {
  public:
   explicit Eltwise(const LayerSpec& spec) : Layer<T>(spec), param_(spec.param().eltwise_param()) {
     const LayerParameter& layer = spec.param();
@@ -53,6 +54,11 @@ class Eltwise final : public Layer<T> {
     }
     return {bottom[0]};
   }
+  BackwardReads ReadsInBackward() const override {
+    const bool reads = param_.operation() == EltwiseParameter::PROD;
+    return {.bottom = reads, .top = reads};
+  }
+  void Absorb(const Followers<T>& followers) override { relu_ = followers.relu; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     format_ = CommonFormat<T>(stream, bottom);
@@ -61,6 +67,9 @@ class Eltwise final : public Layer<T> {
     T* y = top[0]->overwrite_data(stream, format_);
     switch (param_.operation()) {
       case EltwiseParameter::SUM:
+        if (relu_ && bottom.size() == 2 && in_place_ < 0) {
+          return WeightedAddRelu(stream, n, coefficients_[0], a, coefficients_[1], b, y);
+        }
         WeightedAdd(stream, n, in_place_ == 0 ? T(0) : coefficients_[0], a,
                     in_place_ == 1 ? T(0) : coefficients_[1], b, y);
         for (size_t i = 2; i < bottom.size(); ++i) {
@@ -83,9 +92,22 @@ class Eltwise final : public Layer<T> {
         break;
       }
     }
+    if (relu_) ReluForward<T>(stream, n, 0, y, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
+    if (relu_) {
+      const int64_t n = StoredCount(*top[0], format_);
+      const T* y = top[0]->data(run.stream, format_);
+      T* dy = top[0]->mutable_diff(run.stream, format_);
+      if (param_.operation() == EltwiseParameter::SUM && bottom.size() == 2 && in_place_ < 0 &&
+          propagate_down[0] && propagate_down[1]) {
+        return WeightedAddReluGradient<T>(
+            run.stream, n, y, dy, coefficients_[0], bottom[0]->overwrite_diff(run.stream, format_),
+            coefficients_[1], bottom[1]->overwrite_diff(run.stream, format_));
+      }
+      ReluBackward<T>(run.stream, n, 0, y, dy, dy);
+    }
     // A bottom that is the top comes last: its gradient overwrites what the others read.
     for (const bool in_place : {false, true}) {
       for (size_t i = 0; i < bottom.size(); ++i) {
@@ -121,6 +143,7 @@ class Eltwise final : public Layer<T> {
 
   const EltwiseParameter param_;
   std::vector<T> coefficients_;
+  bool relu_ = false;               // of a ReLU that follows in place
   int in_place_ = -1;               // of SUM: the bottom that is the top
   Format format_ = Format::kPlain;  // of the last Forward
   Blob<int32_t> which_;             // of MAX: the bottom that each element came from

@@ -36,7 +36,8 @@ void FastConvolution::Configure(const Stream& stream, const ConvolutionShape& sh
 }
 
 void* FastConvolution::Scratch(Stream& stream, ConvolutionDirection direction) {
-  return scratch_->Get(stream, convolution_->ScratchBytes(Choice(direction), direction));
+  return scratch_->Get(stream, convolution_->ScratchBytes(Choice(direction), direction),
+                       /*zero=*/false);
 }
 
 bool FastConvolution::Forward(Stream& stream, const Blob<float>& bottom, const float* weights,

@@ -27,6 +27,7 @@ class InnerProduct final : public Layer<T> {
     if (param_.bias_term()) params.push_back({{d.width}, param_.bias_filler()});
     return params;
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = true, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());

@@ -40,6 +40,7 @@ class Interp final : public Layer<T> {
     const BilinearGeometry g = GeometryOf(bottom[0]);
     return {bottom[0].With(2, g.out_height).With(3, g.out_width)};
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     BilinearForward(run.stream, GeometryOf(bottom[0]->shape()), bottom[0]->data(run.stream),
                     top[0]->mutable_data(run.stream));

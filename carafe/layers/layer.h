@@ -35,6 +35,10 @@ class LayerSpec {
              const std::string& fix) const {
     if (!condition) Fail(path, what, fix);
   }
+  // Whether top 0 is bottom 0.
+  bool InPlace() const {
+    return param_.bottom_size() > 0 && param_.top_size() > 0 && param_.bottom(0) == param_.top(0);
+  }
   [[noreturn]] void Fail(std::string_view path, const std::string& what,
                          const std::string& fix) const;
 
@@ -49,6 +53,15 @@ struct ParamDef {
   Shape shape;
   FillerParameter filler;  // default: constant 0
   bool learned = true;     // false: a statistic that Forward updates; lr_mult and decay_mult are 0
+};
+
+// What a net must know to let memory be used again (net/memory_plan.h).
+struct BackwardReads {
+  bool bottom = true, top = true;  // data that Backward looks at, apart from their memory format
+  bool kept = false;               // and bottom 0's of before Forward, which the layer keeps itself
+};
+struct TopSharing {
+  bool data = false, diff = false;  // all tops are views of bottom 0's halves (by Reshape)
 };
 
 template <typename T>
@@ -74,6 +87,9 @@ class Layer {
   // that propagate_down names.
   virtual void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                         Blobs<T> bottom) = 0;
+  // To be on the safe side all; a layer that says less lets the others die before Backward.
+  virtual BackwardReads ReadsInBackward() const { return {}; }
+  virtual TopSharing SharesBottom() const { return {}; }
   // Whether force_backward may ask for the gradient of this bottom (labels: no).
   virtual bool AllowForceBackward(int /*bottom*/) const { return true; }
 

@@ -10,6 +10,7 @@ template <typename T>
 class PermutingLayer : public Layer<T> {
  public:
   using Layer<T>::Layer;
+  BackwardReads ReadsInBackward() const final { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) final {
     PermuteForward(run.stream, GeometryOf(bottom[0]->shape()), bottom[0]->data(run.stream),
                    top[0]->mutable_data(run.stream));

@@ -26,8 +26,6 @@ class Planned {
   virtual void SetChoices(std::shared_ptr<const AlgorithmChoices> choices) = 0;
   // Memory of the whole net in which nothing is kept between two calls.
   virtual void SetScratch(std::shared_ptr<Buffer> scratch) = 0;
-  // Whether the next Forward (Backward) does the work of the ReLU in place that follows, too.
-  virtual void AbsorbRelu(bool absorb) = 0;
   // All ways for this shape of the bottom; those of blocked formats are timed if `runs` is not 0.
   virtual std::vector<PlannedWay> Ways(Stream& stream, const Shape& bottom, int runs) = 0;
   // Adds the fastest algorithm of each direction, by AlgorithmChoices' key, unless it is there.

@@ -79,6 +79,10 @@ class Pooling final : public Layer<T> {
         break;
     }
   }
+  BackwardReads ReadsInBackward() const override {
+    const bool reads = method() == Method::kExpected;
+    return {.bottom = reads, .top = reads};
+  }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     if (!propagate_down[0]) return;

@@ -28,6 +28,9 @@ class PRelu final : public Layer<T> {
     if (!this->spec().param().prelu_param().has_filler()) filler.set_value(0.25f);
     return {{shared_ ? Shape{} : Shape{bottom[0][1]}, filler}};
   }
+  BackwardReads ReadsInBackward() const override {
+    return {.bottom = !this->spec().InPlace(), .top = false};  // in place a copy is kept
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());

@@ -1,8 +1,10 @@
 // y = s * x (+ b), s being a learned blob or the second bottom, repeated over the axes of x that it
 // does not have. May run in place: a copy of x is kept then.
 //   blobs: s unless there is a second bottom, then b with bias_term
+#include "carafe/kernels/activation.h"
 #include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/math.h"
+#include "carafe/layers/absorbing.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/operand.h"
 
@@ -10,7 +12,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class ScaleLayer final : public Layer<T> {
+class ScaleLayer final : public Layer<T>, public Absorbing<T> {
  public:
   explicit ScaleLayer(const LayerSpec& spec)
       : Layer<T>(spec),
@@ -30,17 +32,28 @@ class ScaleLayer final : public Layer<T> {
     if (param_.bias_term()) params.push_back({OperandShape(bottom), param_.bias_filler()});
     return params;
   }
+  BackwardReads ReadsInBackward() const override {
+    const bool in_place = this->spec().InPlace();
+    return {.bottom = !learned_ || !in_place, .top = false, .kept = in_place};
+  }
+  void Absorb(const Followers<T>& followers) override { followers_ = followers; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
     const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
     const T* x = bottom[0]->data(stream, format);
-    if (bottom[0]->SharesDataWith(*top[0])) KeepCopy(stream, *bottom[0], format, x, &input_);
+    if (followers_.backward && bottom[0]->SharesDataWith(*top[0])) {
+      if (format == Format::kPlain) {
+        KeepCopy(stream, *bottom[0], format, x, &input_);
+      } else {
+        bottom[0]->MoveDataTo(&input_);
+      }
+    }
     T* y = top[0]->overwrite_data(stream, format);
     if constexpr (std::is_same_v<T, float>) {
       if (format == Format::kBlocked8) {
         return BlockedScale(stream, bottom[0]->blocked_geometry(), Operand(bottom).data(stream),
-                            param_.bias_term() ? Bias().data(stream) : nullptr, /*relu=*/false, x,
+                            param_.bias_term() ? Bias().data(stream) : nullptr, followers_.relu, x,
                             y);
       }
     }
@@ -48,12 +61,18 @@ class ScaleLayer final : public Layer<T> {
     if (param_.bias_term()) {
       AddToChannels<T>(stream, axis.outer, axis.channels, axis.inner, Bias().data(stream), y);
     }
+    if (followers_.relu) ReluForward<T>(stream, top[0]->count(), 0, y, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
     const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
+    if (followers_.relu) {
+      const T* y = top[0]->data(stream, format);
+      T* dy = top[0]->mutable_diff(stream, format);
+      ReluBackward<T>(stream, StoredCount(*top[0], format), 0, y, dy, dy);
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (format == Format::kBlocked8) {
         return BlockedBackward(stream, top, propagate_down, bottom);
@@ -93,6 +112,7 @@ class ScaleLayer final : public Layer<T> {
       products = Operand(bottom).mutable_diff(stream);
     }
     BlockedAddSums(stream, g, dy, input, sums, products);
+    input_.ReleaseData();
     if (propagate_down[0]) {
       BlockedScale(stream, g, Operand(bottom).data(stream), nullptr, /*relu=*/false, dy,
                    bottom[0]->overwrite_diff(stream, Format::kBlocked8));
@@ -117,7 +137,8 @@ class ScaleLayer final : public Layer<T> {
 
   const ScaleParameter param_;
   const bool learned_;
-  Blob<T> input_;
+  Followers<T> followers_;  // a ReLU is done here as well
+  Blob<T> input_;           // of the last Forward, where it was in place
 };
 
 const RegisterLayer<ScaleLayer> kRegistered{

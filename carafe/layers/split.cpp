@@ -17,6 +17,8 @@ class Split final : public Layer<T> {
     Layer<T>::Reshape(run, bottom, top);
     for (Blob<T>* blob : top) blob->ShareData(*bottom[0]);
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
+  TopSharing SharesBottom() const override { return {.data = true, .diff = false}; }
   void Forward(RunContext&, Blobs<T>, Blobs<T>) override {}
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {

@@ -16,6 +16,7 @@ class Tile final : public Layer<T> {
     const int axis = bottom[0].CanonicalAxis(param_.axis());
     return {bottom[0].With(axis, bottom[0][axis] * param_.tiles())};
   }
+  BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     const Dims d = DimsOf(bottom[0]->shape());
     const T* x = bottom[0]->data(run.stream);

@@ -20,16 +20,29 @@ double Net<T>::Forward(RunContext& run, ParamEvents* events) {
 template <typename T>
 double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* events) {
   double loss = 0;
+  if (pool_ != nullptr) BeginForward(run, first);
   for (int i = first; i <= last; ++i) {
     const size_t l = static_cast<size_t>(i);
     Layer<T>& layer = *layers_[l];
-    if (Fuses() && producer_of_relu_[l] >= first) continue;  // done with its producer
+    if (IsDoneBefore(i, first, last)) {
+      if (pool_ != nullptr) Release(memory_.dead_after_forward[l]);
+      continue;
+    }
     const TraceSpan span(run.trace, "forward", layer.name());
     Tell(LayerEvents::kBeforeForward, i);
     ReshapeLayer(run, l);
-    if (relu_of_[l] >= 0) AbsorbRelu(i, Fuses() && relu_of_[l] <= last);
+    const Fusion* fusion = FusionOf(i);
+    if (fusion != nullptr) TellFollowers(i, Fuses() && fusion->last() <= last);
     if (events != nullptr) {
       for (const int param : owner_of_[l]) events->BeforeRead(param);
+      if (fusion != nullptr) {
+        for (const int follower : fusion->followers()) {
+          if (follower < 0 || !IsDoneBefore(follower, first, last)) continue;
+          for (const int param : owner_of_[static_cast<size_t>(follower)]) {
+            events->BeforeRead(param);
+          }
+        }
+      }
     }
     layer.Forward(run, bottoms_[l], tops_[l]);
     for (size_t t = 0; t < tops_[l].size(); ++t) {
@@ -40,6 +53,7 @@ double Net<T>::ForwardFromTo(RunContext& run, int first, int last, ParamEvents* 
     }
     SeedLoss(run, i);
     Tell(LayerEvents::kAfterForward, i);
+    if (pool_ != nullptr) Release(memory_.dead_after_forward[l]);
   }
   return loss;
 }
@@ -74,8 +88,39 @@ void Net<T>::ReshapeLayer(RunContext& run, size_t l) {
 }
 
 template <typename T>
-void Net<T>::AbsorbRelu(int layer, bool absorb) {
-  dynamic_cast<Planned&>(*layers_[static_cast<size_t>(layer)]).AbsorbRelu(absorb);
+void Net<T>::TellFollowers(int layer, bool absorb) {
+  Followers<T> followers = NoFollowers();
+  if (absorb) {
+    const Fusion& fusion = *FusionOf(layer);
+    if (fusion.norm >= 0) followers.norm = layers_[static_cast<size_t>(fusion.norm)].get();
+    if (fusion.scale >= 0) followers.scale = layers_[static_cast<size_t>(fusion.scale)].get();
+    followers.relu = fusion.relu >= 0;
+  }
+  dynamic_cast<Absorbing<T>&>(*layers_[static_cast<size_t>(layer)]).Absorb(followers);
+}
+
+template <typename T>
+bool Net<T>::IsDoneBefore(int layer, int low, int high) const {
+  const int producer = fused_into_[static_cast<size_t>(layer)];
+  return Fuses() && producer >= low && FusionOf(producer)->last() <= high;
+}
+
+// Anew after each change of the plan or of what memory is shared.
+template <typename T>
+void Net<T>::FindFusions() {
+  for (const auto& layer : layers_) {
+    if (auto* absorbing = dynamic_cast<Absorbing<T>*>(layer.get()))
+      absorbing->Absorb(NoFollowers());
+  }
+  fusions_ = fuse_ ? carafe::FindFusions(*this, sharing_) : std::vector<Fusion>();
+  fusion_of_.assign(layers_.size(), -1);
+  fused_into_.assign(layers_.size(), -1);
+  for (size_t f = 0; f < fusions_.size(); ++f) {
+    fusion_of_[static_cast<size_t>(fusions_[f].producer)] = static_cast<int>(f);
+    for (const int follower : fusions_[f].followers()) {
+      if (follower >= 0) fused_into_[static_cast<size_t>(follower)] = fusions_[f].producer;
+    }
+  }
 }
 
 template <typename T>
@@ -85,21 +130,15 @@ void Net<T>::SetPlan(const AlgorithmChoices& choices, bool fuse) {
                       "use one of " + AlgorithmChoices::Names());
   }
   const auto shared = std::make_shared<const AlgorithmChoices>(choices);
-  const auto scratch = std::make_shared<Buffer>();
   for (const auto& layer : layers_) {
     auto* planned = dynamic_cast<Planned*>(layer.get());
     if (planned == nullptr) continue;
     planned->SetChoices(shared);
-    planned->SetScratch(scratch);
-    planned->AbsorbRelu(false);
+    planned->SetScratch(scratch_);
   }
-  relu_of_.assign(layers_.size(), -1);
-  producer_of_relu_.assign(layers_.size(), -1);
-  if (!fuse) return;
-  for (const Fusion& fusion : FindFusions(*this)) {
-    relu_of_[static_cast<size_t>(fusion.producer)] = fusion.relu;
-    producer_of_relu_[static_cast<size_t>(fusion.relu)] = fusion.producer;
-  }
+  fuse_ = fuse;
+  FindFusions();
+  ApplyMemoryPlan();
 }
 
 // The gradient of the loss with respect to a loss top is its weight.
@@ -121,20 +160,34 @@ void Net<T>::Backward(RunContext& run, ParamEvents* events) {
 
 template <typename T>
 void Net<T>::BackwardFromTo(RunContext& run, int first, int last, ParamEvents* events) {
+  if (pool_ != nullptr) BeginBackward(first, last);
   for (int i = first; i >= last; --i) {
     const size_t l = static_cast<size_t>(i);
     Tell(LayerEvents::kBeforeBackward, i);
-    // A ReLU leaves its work to its producer, if that comes in this call and gets a gradient at
-    // all.
-    if (layer_needs_backward_[l] && !(Fuses() && producer_of_relu_[l] >= last)) {
+    if (IsDoneBefore(i, last, first)) {
+      Tell(LayerEvents::kAfterBackward, i);
+      continue;  // memory and gradients are its producer's until that has run
+    }
+    const Fusion* fusion = FusionOf(i);
+    if (layer_needs_backward_[l]) {
       const TraceSpan span(run.trace, "backward", layers_[l]->name());
-      if (relu_of_[l] >= 0)
-        AbsorbRelu(i, Fuses() && relu_of_[l] <= first &&
-                          layer_needs_backward_[static_cast<size_t>(relu_of_[l])]);
+      if (fusion != nullptr) {
+        TellFollowers(i, Fuses() && fusion->last() <= first &&
+                             layer_needs_backward_[static_cast<size_t>(fusion->last())]);
+      }
       layers_[l]->Backward(run, tops_[l], propagate_down_[l], bottoms_[l]);
     }
     Tell(LayerEvents::kAfterBackward, i);
+    if (pool_ != nullptr) Release(memory_.dead_after_backward[l]);
     if (events == nullptr) continue;
+    if (fusion != nullptr) {
+      for (const int follower : fusion->followers()) {
+        if (follower < 0 || !IsDoneBefore(follower, last, first)) continue;
+        for (const int param : params_final_after_[static_cast<size_t>(follower)]) {
+          events->GradientFinal(param);
+        }
+      }
+    }
     for (const int param : params_final_after_[l]) events->GradientFinal(param);
   }
 }

@@ -3,13 +3,17 @@
 // out and fills the parameters.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "carafe/kernels/convolution_algorithms.h"
-#include "carafe/layers/layer.h"
+#include "carafe/layers/absorbing.h"
+#include "carafe/net/memory_plan.h"
 #include "carafe/net/net_spec.h"
 
 namespace carafe {
@@ -30,6 +34,15 @@ struct Param {
   bool learned = true;       // false: written by Forward (running statistics), never by an update
 
   bool frozen() const { return lr_mult == 0; }
+};
+
+// Layers `norm`, `scale` and `relu` (-1: none) work in place on what layer `producer` has just
+// written, and nobody sees the blob between them: the producer can do it all.
+struct Fusion {
+  int producer = -1, norm = -1, scale = -1, relu = -1;
+
+  std::array<int, 3> followers() const { return {norm, scale, relu}; }
+  int last() const { return std::max({norm, scale, relu}); }
 };
 
 // Told by the net as it runs; see exchange/exchange.h for what they are for.
@@ -71,6 +84,12 @@ class Net {
   // How layers are to work from the next pass on; by default as the environment says
   // (CARAFE_ALGORITHM), or by rule. Throws ConfigError for an algorithm that is not known.
   void SetPlan(const AlgorithmChoices& choices, bool fuse = true);
+  // From the next pass on blobs give their memory to the pool when they are dead, and their content
+  // is lost then, but for outputs of the net and the blobs named in `keep`; only whole passes can
+  // be run, Backward (of kTraining) once after each Forward. Nets that take turns may use one pool.
+  void ShareMemory(MemorySharing sharing, std::shared_ptr<MemoryPool> pool,
+                   const std::vector<std::string>& keep = {});
+  const MemoryPlan& memory_plan() const { return memory_; }
   // This net's parameters become views of the other's, by layer name.
   void ShareParamsWith(Net& other);
   // The same for a net of the same spec, but for the parameters that Forward writes.
@@ -98,7 +117,11 @@ class Net {
   int OwnerOf(int layer, int index) const {
     return owner_of_[static_cast<size_t>(layer)][static_cast<size_t>(index)];
   }
-  // All values (gradients) in one piece; null before Initialise.
+  // The earlier layer that does this one's work as well, or -1.
+  int FusedInto(int layer) const { return fused_into_[static_cast<size_t>(layer)]; }
+  const std::vector<Fusion>& fusions() const { return fusions_; }
+  // All values (gradients) in one piece; null before Initialise, and values if they are another
+  // net's.
   const std::shared_ptr<Buffer>& value_arena() const { return value_arena_; }
   const std::shared_ptr<Buffer>& gradient_arena() const { return gradient_arena_; }
   int64_t arena_count() const { return arena_count_; }
@@ -121,7 +144,21 @@ class Net {
   void Tell(LayerEvents::When when, int layer) {
     if (layer_events_ != nullptr) layer_events_->OnLayer(when, layer);
   }
-  void AbsorbRelu(int layer, bool absorb);
+  void FindFusions();
+  Followers<T> NoFollowers() const { return {.backward = sharing_ != MemorySharing::kForward}; }
+  // Tells the layer which followers it is to do with it, if it has any.
+  void TellFollowers(int layer, bool absorb);
+  const Fusion* FusionOf(int layer) const {
+    const int index = fusion_of_[static_cast<size_t>(layer)];
+    return index < 0 ? nullptr : &fusions_[static_cast<size_t>(index)];
+  }
+  // Whether an earlier layer, which runs as well, does this one's work in a pass over [low, high].
+  bool IsDoneBefore(int layer, int low, int high) const;
+  void ApplyMemoryPlan();
+  void SetPool(BlobHalf half, const std::shared_ptr<MemoryPool>& pool);
+  void BeginForward(RunContext& run, int first);
+  void BeginBackward(int first, int last);
+  void Release(const std::vector<BlobHalf>& halves);
   bool Fuses() const { return layer_events_ == nullptr; }  // who listens hears every layer
 
   std::string name_;
@@ -147,8 +184,17 @@ class Net {
   std::vector<std::vector<ParamDef>> param_defs_;
   std::vector<std::vector<int>> params_final_after_;  // per layer
   std::vector<Shapes> fitting_;  // per layer: bottoms that its parameters are known to fit
-  std::vector<int> relu_of_, producer_of_relu_;  // per layer: the other of a fused pair, or -1
+  bool fuse_ = true;
+  std::vector<Fusion> fusions_;
+  std::vector<int> fusion_of_, fused_into_;  // per layer: index in fusions_ of what it does, too;
+                                             // the layer that does it; or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
+  std::shared_ptr<Buffer> scratch_ = std::make_shared<Buffer>();  // of layers, while they run
+  MemorySharing sharing_ = MemorySharing::kNone;
+  std::shared_ptr<MemoryPool> pool_;
+  std::set<int> kept_;
+  MemoryPlan memory_;
+  bool forward_done_ = false;  // while memory is shared: Backward finds what it needs
   int64_t arena_count_ = 0;
   LayerEvents* layer_events_ = nullptr;
 };

@@ -147,6 +147,7 @@ void Net<T>::Initialise(Stream& stream, uint64_t seed) {
 
 template <typename T>
 void Net<T>::ShareParamsWith(Net& other) {
+  std::set<const Blob<T>*> shared;
   for (const auto& source : other.layers_) {
     Layer<T>* target = FindLayerNamed(source->name());
     if (target == nullptr) continue;
@@ -164,8 +165,12 @@ void Net<T>::ShareParamsWith(Net& other) {
                              to.shape().ToString(), from.shape().ToString()),
                  "rename one of the two layers");
       to.ShareData(from);
+      shared.insert(&to);
     }
   }
+  const bool all = std::ranges::all_of(
+      params_, [&](const Param<T>& param) { return shared.contains(param.blob); });
+  if (all) value_arena_.reset();  // nobody uses the values of its own
 }
 
 template <typename T>

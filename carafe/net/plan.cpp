@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "carafe/core/reorder_count.h"
+#include "carafe/layers/absorbing.h"
 #include "carafe/layers/planned.h"
 
 namespace carafe {
@@ -13,15 +16,35 @@ bool IsPlainRelu(const LayerParameter& param) {
   return param.type() == "ReLU" && param.relu_param().negative_slope() == 0;
 }
 
-// The next layer after `producer` that has the blob as a bottom, or -1.
+// The next layer after `producer` that has the blob as a bottom, if it works in place; or -1.
 template <typename T>
-int NextReader(const Net<T>& net, int producer, int blob) {
+int NextInPlace(const Net<T>& net, int producer, int blob) {
   for (size_t l = static_cast<size_t>(producer) + 1; l < net.layers().size(); ++l) {
-    if (std::ranges::find(net.bottom_ids()[l], blob) != net.bottom_ids()[l].end()) {
-      return static_cast<int>(l);
-    }
+    if (std::ranges::find(net.bottom_ids()[l], blob) == net.bottom_ids()[l].end()) continue;
+    return net.top_ids()[l] == net.bottom_ids()[l] ? static_cast<int>(l) : -1;
   }
   return -1;
+}
+
+template <typename T>
+bool IsConstantNorm(const Net<T>& net, int layer) {
+  const auto* norm =
+      dynamic_cast<ChannelAffine<T>*>(net.layers()[static_cast<size_t>(layer)].get());
+  return norm != nullptr && norm->IsConstant();
+}
+
+// One learned number per channel, which no other layer uses.
+template <typename T>
+bool IsOwnChannelScale(const Net<T>& net, int layer) {
+  const size_t l = static_cast<size_t>(layer);
+  const LayerParameter& param = net.layers()[l]->spec().param();
+  const ScaleParameter& scale = param.scale_param();
+  if (param.type() != "Scale" || scale.axis() != 1 || scale.num_axes() != 1) return false;
+  for (int i = 0; i < static_cast<int>(net.layers()[l]->blobs().size()); ++i) {
+    const Param<T>& owner = net.params()[static_cast<size_t>(net.OwnerOf(layer, i))];
+    if (owner.layer != layer || owner.final_layer != layer) return false;
+  }
+  return true;
 }
 
 // Ways of the same direction lie side by side.
@@ -44,34 +67,80 @@ std::string LineOf(const PlannedWay& way, const std::vector<PlannedWay>& ways) {
   return line + "\n";
 }
 
+// Counts the reorders of blobs while each layer runs.
+class ReorderTrace final : public Trace {
+ public:
+  void Begin(std::string_view category, std::string_view name) override {
+    open_.push_back({std::string(name), category == "backward", ReordersOfThisThread()});
+  }
+  void End() override {
+    const Span& span = open_.back();
+    counts_[span.layer][span.backward ? 1 : 0] += ReordersOfThisThread() - span.before;
+    open_.pop_back();
+  }
+  std::string TextOf(const std::string& layer) const {
+    std::string text;
+    const auto found = counts_.find(layer);
+    if (found == counts_.end()) return text;
+    const auto& [forward, backward] = found->second;
+    if (forward > 0) text += fmt::format(", {} reordered forward", forward);
+    if (backward > 0) text += fmt::format(", {} reordered backward", backward);
+    return text;
+  }
+
+ private:
+  struct Span {
+    std::string layer;
+    bool backward;
+    int64_t before;
+  };
+  std::vector<Span> open_;
+  std::map<std::string, std::array<int64_t, 2>> counts_;
+};
+
 }  // namespace
 
 template <typename T>
-std::vector<Fusion> FindFusions(const Net<T>& net) {
+std::vector<Fusion> FindFusions(const Net<T>& net, MemorySharing sharing) {
   std::vector<Fusion> found;
-  for (size_t l = 0; l < net.layers().size(); ++l) {
-    if (dynamic_cast<Planned*>(net.layers()[l].get()) == nullptr) continue;
-    if (net.top_ids()[l].size() != 1) continue;
-    const int blob = net.top_ids()[l][0];
-    const int reader = NextReader(net, static_cast<int>(l), blob);
-    if (reader < 0 || net.blob_loss_weight(blob) != 0) continue;
-    const size_t r = static_cast<size_t>(reader);
-    const bool in_place = net.top_ids()[r] == net.bottom_ids()[r];
-    if (in_place && IsPlainRelu(net.layers()[r]->spec().param())) {
-      found.push_back({static_cast<int>(l), reader});
+  std::vector<bool> taken(net.layers().size(), false);
+  for (int l = 0; l < static_cast<int>(net.layers().size()); ++l) {
+    const size_t i = static_cast<size_t>(l);
+    const auto* absorbing = dynamic_cast<Absorbing<T>*>(net.layers()[i].get());
+    if (absorbing == nullptr || taken[i] || net.top_ids()[i].size() != 1) continue;
+    const int blob = net.top_ids()[i][0];
+    if (net.blob_loss_weight(blob) != 0) continue;
+    Fusion fusion = {.producer = l};
+    int next = NextInPlace(net, l, blob), last = l;
+    const auto take = [&](int* follower) {
+      taken[static_cast<size_t>(next)] = true;
+      *follower = last = next;
+      next = NextInPlace(net, next, blob);
+    };
+    if (next == last + 1 && sharing == MemorySharing::kForward && absorbing->AbsorbsNorm() &&
+        IsConstantNorm(net, next)) {
+      take(&fusion.norm);
     }
+    if (next == last + 1 && sharing != MemorySharing::kNone &&
+        (fusion.norm >= 0 || absorbing->AbsorbsScale()) && IsOwnChannelScale(net, next)) {
+      take(&fusion.scale);
+    }
+    if (next >= 0 && IsPlainRelu(net.layers()[static_cast<size_t>(next)]->spec().param())) {
+      take(&fusion.relu);
+    }
+    if (fusion.last() >= 0) found.push_back(fusion);
   }
   return found;
 }
 
-std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(Stream& stream, const Net<float>& net,
-                                                              int runs) {
-  std::map<std::string, ConvolutionAlgorithm> fastest;
+std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(
+    Stream& stream, const Net<float>& net, int runs,
+    std::map<std::string, ConvolutionAlgorithm> known) {
   for (size_t l = 0; l < net.layers().size(); ++l) {
     auto* planned = dynamic_cast<Planned*>(net.layers()[l].get());
-    if (planned != nullptr) planned->Measure(stream, net.bottoms()[l][0]->shape(), runs, &fastest);
+    if (planned != nullptr) planned->Measure(stream, net.bottoms()[l][0]->shape(), runs, &known);
   }
-  return fastest;
+  return known;
 }
 
 std::string ChoicesToText(const std::map<std::string, ConvolutionAlgorithm>& choices) {
@@ -93,16 +162,21 @@ std::map<std::string, ConvolutionAlgorithm> ChoicesFromText(const std::string& t
                                ? std::nullopt
                                : AlgorithmNamed(std::string_view(line).substr(equals + 1));
     if (!algorithm) {
-      throw ConfigError(fmt::format("the plan has a line that is not understood: \"{}\"", line),
-                        "let all ranks run the same version of carafe");
+      throw ConfigError(
+          fmt::format("the plan has a line that is not understood: \"{}\"", line),
+          "let all ranks run the same version of carafe; a snapshot's plan counts only with "
+          "--algorithm=measure");
     }
     choices[line.substr(0, equals)] = *algorithm;
   }
   return choices;
 }
 
-std::string ExplainPlan(Stream& stream, const Net<float>& net, int runs) {
-  const std::vector<Fusion> fusions = FindFusions(net);
+std::string ExplainPlan(Stream& stream, Net<float>& net, int runs) {
+  ReorderTrace reorders;
+  RunContext run{.stream = stream, .trace = &reorders};
+  net.Forward(run);
+  if (net.phase() == TRAIN) net.Backward(run);
   std::string text = fmt::format("plan of net \"{}\" with {} thread{}; * is what is taken\n",
                                  net.name(), stream.threads(), stream.threads() == 1 ? "" : "s");
   for (size_t l = 0; l < net.layers().size(); ++l) {
@@ -112,12 +186,16 @@ std::string ExplainPlan(Stream& stream, const Net<float>& net, int runs) {
         !net.bottoms()[l].empty()) {
       text += net.layer_needs_backward()[l] ? ", no gradient for its bottoms" : ", no backward";
     }
-    for (const Fusion& fusion : fusions) {
-      const auto name = [&](int i) { return net.layers()[static_cast<size_t>(i)]->name(); };
-      if (fusion.producer == static_cast<int>(l)) text += ", with " + name(fusion.relu);
-      if (fusion.relu == static_cast<int>(l)) text += ", done by " + name(fusion.producer);
+    const auto name = [&](int i) { return net.layers()[static_cast<size_t>(i)]->name(); };
+    for (const Fusion& fusion : net.fusions()) {
+      if (fusion.producer != static_cast<int>(l)) continue;
+      for (const int follower : fusion.followers()) {
+        if (follower >= 0) text += ", with " + name(follower);
+      }
     }
-    text += "\n";
+    const int producer = net.FusedInto(static_cast<int>(l));
+    if (producer >= 0) text += ", done by " + name(producer);
+    text += reorders.TextOf(layer.name()) + "\n";
     auto* planned = dynamic_cast<Planned*>(&layer);
     if (planned == nullptr) {
       for (const Blob<float>* top : net.tops()[l]) {
@@ -129,10 +207,26 @@ std::string ExplainPlan(Stream& stream, const Net<float>& net, int runs) {
     const std::vector<PlannedWay> ways = planned->Ways(stream, net.bottoms()[l][0]->shape(), runs);
     for (const PlannedWay& way : ways) text += LineOf(way, ways);
   }
+  for (const std::string& line : MemoryLines(net)) text += line + "\n";
   return text;
 }
 
-template std::vector<Fusion> FindFusions(const Net<float>& net);
-template std::vector<Fusion> FindFusions(const Net<double>& net);
+std::vector<std::string> MemoryLines(const Net<float>& net) {
+  const auto mib = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const MemoryPlan& plan = net.memory_plan();
+  const size_t params = static_cast<size_t>(net.arena_count()) * sizeof(float);
+  return {
+      fmt::format("Memory planned: {:.1f} MiB = parameters {:.1f}, their gradients {:.1f}, inputs "
+                  "and outputs {:.1f}, all other blobs {:.1f}",
+                  mib(2 * params + plan.own_bytes + plan.pool_bytes), mib(params), mib(params),
+                  mib(plan.own_bytes), mib(plan.pool_bytes)),
+      fmt::format("Blobs: values {:.1f} MiB, gradients {:.1f}, kept by layers {:.1f}; {:.1f} are "
+                  "alive at most",
+                  mib(plan.data_bytes), mib(plan.diff_bytes), mib(plan.kept_bytes),
+                  mib(plan.live_bytes))};
+}
+
+template std::vector<Fusion> FindFusions(const Net<float>&, MemorySharing);
+template std::vector<Fusion> FindFusions(const Net<double>&, MemorySharing);
 
 }  // namespace carafe

@@ -9,25 +9,28 @@
 
 namespace carafe {
 
-// Layer `relu` works in place on what layer `producer` has just written, and nobody sees the blob
-// between the two: the producer can do both.
-struct Fusion {
-  int producer, relu;
-};
+// What can be done together. A scale is absorbed only where memory is shared, and so whole passes
+// are run, for its input is then gone: a backward pass could not start or end between the two.
+// Where only forward passes are run, BatchNorm and Scale go into a convolution's weights.
 template <typename T>
-std::vector<Fusion> FindFusions(const Net<T>& net);
+std::vector<Fusion> FindFusions(const Net<T>& net, MemorySharing sharing);
 
-// The fastest algorithm of each convolution and direction of the net: the best of `runs` runs.
-// Blobs must have their shapes; their contents are left alone.
-std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(Stream& stream, const Net<float>& net,
-                                                              int runs);
+// The fastest algorithm of each convolution and direction of the net, the best of `runs` runs,
+// added to those that are known. Blobs must have their shapes; their contents are left alone.
+std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(
+    Stream& stream, const Net<float>& net, int runs,
+    std::map<std::string, ConvolutionAlgorithm> known = {});
 // One line per choice ("SHAPE DIRECTION=ALGORITHM"), for other ranks; and back. Throws ConfigError
 // for what it does not know.
 std::string ChoicesToText(const std::map<std::string, ConvolutionAlgorithm>& choices);
 std::map<std::string, ConvolutionAlgorithm> ChoicesFromText(const std::string& text);
 
-// Per layer: algorithm, formats, scratch, fusions, and the alternatives with their times (the best
-// of `runs`, none if 0) and why they lost.
-std::string ExplainPlan(Stream& stream, const Net<float>& net, int runs);
+// Per layer: algorithm, formats, scratch, fusions, reorders of memory in one pass, and the
+// alternatives with their times (the best of `runs`, none if 0) and why they lost; at the end
+// MemoryLines. Runs the net once, forward and, unless it is a TEST net, backward.
+std::string ExplainPlan(Stream& stream, Net<float>& net, int runs);
+
+// What a net that shares memory takes up as planned: parameters, blobs, and what sharing saves.
+std::vector<std::string> MemoryLines(const Net<float>& net);
 
 }  // namespace carafe

@@ -117,14 +117,14 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, Plan,
 TEST(PlanOfANet, FusesOnlyAPlainReluInPlaceThatComesNext) {
   const Running<float> fused(Text(), {}, true);
   std::vector<std::string> names;
-  for (const Fusion& fusion : FindFusions(fused.net)) {
+  for (const Fusion& fusion : FindFusions(fused.net, MemorySharing::kNone)) {
     names.push_back(fused.net.layers()[static_cast<size_t>(fusion.relu)]->name());
   }
   EXPECT_THAT(names, ::testing::ElementsAre("r1", "r2"));  // r3 has a slope
   const Running<float> apart(
       kInput + Conv("c1", "x", 8, 3) + Relu("r1", "c1", "y") + Conv("c3", "y", 8, 3) + kLoss, {},
       true);
-  EXPECT_TRUE(FindFusions(apart.net).empty());
+  EXPECT_TRUE(FindFusions(apart.net, MemorySharing::kNone).empty());
 }
 
 TEST(PlanOfANet, LeavesTheReluToItselfWhereOnlyItsProducerRuns) {

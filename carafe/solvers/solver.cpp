@@ -68,11 +68,23 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
     twin->ShareLearnedParamsWith(*net_);
     return twin;
   });
+  if (options_.share_memory) ShareMemory();
   events_.resize(static_cast<size_t>(options_.workers));
   for (int w = 0; w < options_.workers; ++w) {
     events_[static_cast<size_t>(w)].solver = this;
     events_[static_cast<size_t>(w)].worker = w;
   }
+}
+
+// Workers run at the same time; test nets run when the first worker's net does not.
+template <typename T>
+void Solver<T>::ShareMemory() {
+  const auto pool = std::make_shared<MemoryPool>();
+  for (int w = 0; w < workers(); ++w) {
+    team_->net(w).ShareMemory(MemorySharing::kTraining,
+                              w == 0 ? pool : std::make_shared<MemoryPool>());
+  }
+  for (auto& test : test_nets_) test->ShareMemory(MemorySharing::kForward, pool);
 }
 
 // All that travels: the parameters that learn, and the running statistics as one more.

@@ -34,6 +34,8 @@ struct SolverOptions {
   std::vector<std::string> stages;
   Trace* trace = nullptr;  // with several workers: told by all their threads
   bool sync_batch_norm = false;
+  bool share_memory = false;  // blobs of all nets use memory again (Net::ShareMemory), so that
+                              // nobody can look at them between passes, but for outputs
   bool keep_updates = false;  // after a step the parameters' diffs hold what was subtracted from
                               // them, as in Caffe, and not zeros; snapshot_diff asks for it too
 };
@@ -136,6 +138,7 @@ class Solver {
   double WeightOf(const Replica& replica) const;
   RunContext Context(int worker, int64_t pass, int64_t stride);
   void FinishUpdates();
+  void ShareMemory();
   void TellGradientsReady();
   bool keep_updates() const { return options_.keep_updates || param().snapshot_diff(); }
 

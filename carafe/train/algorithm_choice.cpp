@@ -13,14 +13,15 @@ std::string AskedAlgorithm() {
   return asked == nullptr ? "auto" : asked;
 }
 
-void MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>& nets) {
-  if (AskedAlgorithm() != "measure") return;
+std::string MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>& nets,
+                          const std::string& known) {
+  if (AskedAlgorithm() != "measure") return "";
   constexpr int kRuns = 3;
   const Timer timer;
   std::string text;
   if (group.rank() == 0) {
     if (group.size() > 1) group.Announce("the timing of algorithms");
-    text = ChoicesToText(MeasureAlgorithms(stream, *nets.at(0), kRuns));
+    text = ChoicesToText(MeasureAlgorithms(stream, *nets.at(0), kRuns, ChoicesFromText(known)));
   }
   if (group.size() > 1) {
     int64_t size = static_cast<int64_t>(text.size());
@@ -31,9 +32,12 @@ void MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>&
   }
   AlgorithmChoices choices = {.asked = "measure", .measured = ChoicesFromText(text)};
   for (Net<float>* net : nets) net->SetPlan(choices);
-  if (group.rank() != 0) return;
-  LogInfo("algorithms of {} convolutions and directions timed in {:.1f} s", choices.measured.size(),
-          timer.Seconds());
+  if (group.rank() == 0) {
+    const size_t before = ChoicesFromText(known).size();
+    LogInfo("algorithms of {} convolutions and directions timed in {:.1f} s, {} known before",
+            choices.measured.size() - before, timer.Seconds(), before);
+  }
+  return text;
 }
 
 }  // namespace carafe

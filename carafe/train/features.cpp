@@ -66,6 +66,9 @@ std::vector<int64_t> ExtractFeatures(Stream& stream, Net<float>& net,
   for (const FeatureTarget& target : targets) {
     writers.push_back(std::make_unique<FeatureWriter>(net, target, backend));
   }
+  std::vector<std::string> seen;
+  for (const FeatureTarget& target : targets) seen.push_back(target.blob);
+  net.ShareMemory(MemorySharing::kForward, std::make_shared<MemoryPool>(), seen);
   RunContext run{.stream = stream};
   for (; run.pass.index < batches; ++run.pass.index) {
     net.Forward(run);

@@ -113,6 +113,8 @@ nlohmann::ordered_json Json(const LayerCost& cost, int64_t batch) {
 
 NetSummary Summarize(const Net<float>& net) {
   NetSummary summary{.name = net.name(), .phase = net.phase()};
+  summary.memory = PlanMemory(
+      net, net.phase() == TRAIN ? MemorySharing::kTraining : MemorySharing::kForward, {});
   if (!net.blobs().empty() && net.blobs()[0]->shape().rank() > 0) {
     summary.batch = std::max<int64_t>(1, net.blobs()[0]->shape()[0]);
   }
@@ -189,10 +191,14 @@ std::string SummaryTable(const NetSummary& summary) {
     text += fmt::format("; {} running statistics, in brackets above, are not learned",
                         total.statistics);
   }
-  text +=
-      fmt::format("\nmemory: {} of values, twice that to train; parameters {}, gradients as much\n",
-                  HumanBytes(total.activation_bytes),
-                  HumanBytes((total.parameters + total.statistics) * kFloat));
+  const MemoryPlan& memory = summary.memory;
+  text += fmt::format("\nmemory: {} for values{} ({} if none were used twice); parameters {}{}\n",
+                      HumanBytes(static_cast<int64_t>(memory.pool_bytes + memory.own_bytes)),
+                      summary.phase == TRAIN ? " and gradients of blobs" : "",
+                      HumanBytes(static_cast<int64_t>(memory.data_bytes + memory.diff_bytes +
+                                                      memory.kept_bytes + memory.own_bytes)),
+                      HumanBytes((total.parameters + total.statistics) * kFloat),
+                      summary.phase == TRAIN ? ", gradients as much" : "");
   text += fmt::format("exchange: each worker has {} to tell the others in every iteration\n",
                       HumanBytes(total.exchange_bytes));
   return text;
@@ -205,7 +211,14 @@ std::string SummaryJson(const NetSummary& summary) {
                                        {"phase", Phase_Name(summary.phase)},
                                        {"batch", summary.batch},
                                        {"layers", layers},
-                                       {"total", Json(summary.total, summary.batch)}};
+                                       {"total", Json(summary.total, summary.batch)},
+                                       {"memory",
+                                        {{"pool_bytes", summary.memory.pool_bytes},
+                                         {"live_bytes", summary.memory.live_bytes},
+                                         {"own_bytes", summary.memory.own_bytes},
+                                         {"data_bytes", summary.memory.data_bytes},
+                                         {"diff_bytes", summary.memory.diff_bytes},
+                                         {"kept_bytes", summary.memory.kept_bytes}}}};
   return json.dump(2) + "\n";
 }
 

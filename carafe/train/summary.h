@@ -27,7 +27,8 @@ struct NetSummary {
   Phase phase = TRAIN;
   int64_t batch = 1;  // the first axis of the first blob: rows ("images") of one pass
   std::vector<LayerCost> layers;
-  LayerCost total;  // its tops are the net's outputs
+  LayerCost total;    // its tops are the net's outputs
+  MemoryPlan memory;  // of a pass: forward, and in TRAIN backward
 };
 
 NetSummary Summarize(const Net<float>& net);

@@ -178,7 +178,7 @@ CarafeState Trainer<T>::StateNow() {
   state.set_seed(solver_->seed());
   state.set_workers(workers());
   state.set_global_batch(rows_);
-  state.set_plan(fmt::format("{} {:g}", exchange(), options_.bucket_mb));
+  state.set_plan(fmt::format("{} {:g}\n{}", exchange(), options_.bucket_mb, algorithms_));
   state.set_weights_hash(WeightsHash(stream_, solver_->net()));
   state.set_tests_done(tests_done_);
   return state;

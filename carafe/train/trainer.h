@@ -44,6 +44,7 @@ struct TrainOptions {
   bool write_files = true;                 // off in tests: no log, no metrics
   bool watch_signals = true;               // off where ranks are threads
   bool keep_updates = false;               // see SolverOptions
+  bool share_memory = true;                // see SolverOptions
   ObserveOptions observe;                  // --trace, --stats
   std::function<void()> before_iteration;  // may throw: then the run ends with that
 };
@@ -106,6 +107,7 @@ class Trainer {
   double smoothed_loss_ = 0;
   int64_t start_iteration_ = 0;
   int64_t tests_done_ = 0;
+  std::string algorithms_;  // by measurement: one line per convolution and direction
   int64_t last_snapshot_ = -1;
   int64_t rows_ = 0;  // of one pass of all workers
   Timer since_display_, since_start_;

@@ -70,7 +70,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   group_.Agree(error);
   CheckData();
   ShareStart();
-  MeasureForAll(group_, stream_, solver_->AllNets());
+  algorithms_ = MeasureForAll(group_, stream_, solver_->AllNets(), algorithms_);
   ScaleRate();
   solver_->Connect(exchange(), group_,
                    {.bucket_bytes = static_cast<size_t>(
@@ -107,6 +107,7 @@ void Trainer<T>::Build(const SolverSpec& spec) {
   observer_ = std::make_unique<Observer>(options_.observe, group_, data_wait_);
   solver_options.trace = observer_.get();
   solver_options.keep_updates = options_.keep_updates;
+  solver_options.share_memory = options_.share_memory;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
   solver_options.workers = options_.workers;
@@ -166,6 +167,8 @@ void Trainer<T>::LoadSnapshot(const std::string& snapshot) {
     solver_->set_seed(state->seed());
     solver_->set_sample_offset(state->samples_seen() - passes * rows_);
     tests_done_ = state->tests_done();
+    const size_t first_line = state->plan().find('\n');
+    algorithms_ = first_line == std::string::npos ? "" : state->plan().substr(first_line + 1);
   } else {
     solver_->set_sample_offset(-passes * rows_);  // Caffe's own file: the data start anew
     LogInfo("the state holds no data position (it is not Carafe's): the data start anew");
@@ -185,6 +188,7 @@ void Trainer<T>::Restore(const std::string& snapshot) {
   }
   group_.Agree(error);
   ShareStart();
+  algorithms_ = MeasureForAll(group_, stream_, solver_->AllNets(), algorithms_);
   solver_->CopyRunningToWorkers();
   start_iteration_ = displayed_at_ = solver_->iteration();
   losses_.clear();

@@ -90,6 +90,7 @@ class SolverObject {
       options.write_files = false;
       options.watch_signals = false;
       options.keep_updates = true;
+      options.share_memory = false;  // arrays show all blobs at any time
       options.before_iteration = &CheckSignals;
       training_->trainer =
           std::make_unique<Trainer<float>>(spec, options, *training_->group, *training_->stream);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "carafe/layers/memory_data.h"
@@ -50,6 +51,7 @@ class LayerCase {
       Net<float> net(spec, StateOf(spec, PhaseOf(case_, 0), case_.Get("level", 0),
                                    case_.Get("stages", Strings())));
       net.Initialise(stream_, /*seed=*/1);
+      if (std::getenv("CARAFE_SHARE_MEMORY") != nullptr) ShareMemory(net);
       SetParams(stream_, arrays_, net);
       if (arrays_.Find("mem/data") != nullptr) FillMemory(net, "");
       const int iterations = case_.Get("iters", 1);
@@ -67,6 +69,21 @@ class LayerCase {
   }
 
  private:
+  // All that the case looks at is kept; what is dead is poisoned.
+  void ShareMemory(Net<float>& net) {
+    Strings keep = case_.Get("outs", Strings());
+    for (const std::string& name : case_.Get("bottom_diffs", Strings())) keep.push_back(name);
+    for (const auto& [key, array] : arrays_.all()) {
+      if (key.find("top_diff/") == std::string::npos) continue;
+      keep.push_back(key.substr(key.find("top_diff/") + 9));
+    }
+    const auto pool = std::make_shared<MemoryPool>();
+    pool->set_poison(true);
+    net.ShareMemory(
+        case_.Get("backward", false) ? MemorySharing::kTraining : MemorySharing::kForward, pool,
+        keep);
+  }
+
   void Iterate(Net<float>& net, int iteration, const std::string& prefix) {
     RunContext run{.stream = stream_};
     run.pass = {.seed = 1, .index = iteration};
