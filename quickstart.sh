@@ -129,7 +129,7 @@ build_package() {
     complain 'build/venv could not be made' 'see whether PyPI can be reached, and whether python3 -m venv works'
     exit 1
   fi
-  build_python $logs carafe_program carafe_python
+  build_python release $logs carafe_program carafe_python
   run_step 'import caffe' $logs/import.log 'see the log; build/venv and build/ can be deleted and made anew' \
     env PYTHONPATH=python:build/python build/venv/bin/python -c 'import caffe; print(caffe.layer_type_list())'
   printf '\nThe Python package is built. In this folder:\n'

@@ -14,7 +14,7 @@
 #   ranks       training under mpirun, Open MPI and MPICH
 #   cluster     training on hosts that are network namespaces; only for root, with iproute2
 #   python    the Python package, in build/venv; only where PyPI can be reached
-#   asan      unit and golden with address and undefined-behaviour sanitizers
+#   asan      unit, golden and what Python may do wrong, with address and undefined-behaviour sanitizers
 #   tsan      comm, exchange and data with the thread sanitizer
 #   fuzz      every fuzzer for 20 s, after the inputs that once broke something
 #   cuda      compiles and links for CUDA, runs that build on the CPU; only where nvcc is there
@@ -175,18 +175,37 @@ stage_cluster() {
   run_scripts cluster tests/cluster/run.py
 }
 
+python_venv() {
+  make_venv "$logs/venv.log" python/requirements.txt tests/python/requirements.txt && return 0
+  echo "  Python is not run: build/venv could not be made (PyPI out of reach?); see $logs/venv.log"
+  return 1
+}
+
 stage_python() {
-  if ! make_venv "$logs/venv.log" python/requirements.txt tests/python/requirements.txt; then
-    echo "  not run: build/venv could not be made (PyPI out of reach?); see $logs/venv.log"
-    return
-  fi
-  if ! build_python "$logs" carafe_program carafe_python; then
+  python_venv || return
+  if ! build_python release "$logs" carafe_program carafe_python; then
     count 0 1 'build (python)'
     return
   fi
   run_test python python '' env PYTHONPATH=python:build/python OMP_NUM_THREADS=1 \
     build/venv/bin/python tests/python/run.py
   run_test 'python (installed)' python-installed '' build/venv/bin/python tests/python/run.py installed_package.py
+}
+
+# Python itself knows nothing of the sanitizers, so their libraries are loaded before all others; libstdc++ too, for they
+# look for its functions when they start. Leaks are Python's own.
+run_python_asan() {
+  local folder library preload=''
+  folder=$(build_folder asan)
+  python_venv || return
+  if ! build_python asan "$logs" carafe_python; then
+    count 0 1 'build (python, asan)'
+    return
+  fi
+  for library in libasan.so libubsan.so libstdc++.so.6; do preload+="$(c++ -print-file-name=$library) "; done
+  run_test 'python (asan)' python-asan '' env "$@" "LD_PRELOAD=$preload" PYTHONMALLOC=malloc OMP_NUM_THREADS=1 \
+    ASAN_OPTIONS=detect_stack_use_after_return=1:detect_leaks=0 PYTHONPATH="python:$folder/python" \
+    build/venv/bin/python tests/python/run.py test_{bad_moments,blob,like_pycaffe,net,python_layer,solver}.py
 }
 
 stage_asan() {
@@ -196,6 +215,7 @@ stage_asan() {
   # A thousand ranks and ten thousand schedules take minutes here; the engine's other tests walk the same code.
   run_unit asan '*-Sim.AThousand*:Sim.RandomDelays*' "${options[@]}"
   run_golden asan "${options[@]}"
+  run_python_asan "${options[@]}"
 }
 
 # Correct OpenMP loops are reported falsely (libgomp is not instrumented), hence one thread.

@@ -16,13 +16,14 @@ make_venv() {
   printf '%s' "$sum" >build/venv/carafe.sum
 }
 
-# build_python LOGS TARGET...: configures again if the build folder does not know Python yet.
+# build_python PRESET LOGS TARGET...: configures again if the build folder does not know Python yet.
 build_python() {
-  local logs=$1
-  shift
-  if [ -f build/build.ninja ] && ! ninja -C build -t query carafe_python >/dev/null 2>&1; then
-    run_step 'configuring release for Python' "$logs/configure-python.log" \
-      'install the headers of Python (Debian: python3-dev), then run this again' cmake --preset release || return 1
+  local preset=$1 logs=$2 folder
+  shift 2
+  folder=$(build_folder "$preset")
+  if [ -f "$folder/build.ninja" ] && ! ninja -C "$folder" -t query carafe_python >/dev/null 2>&1; then
+    run_step "configuring $preset for Python" "$logs/configure-python-$preset.log" \
+      'install the headers of Python (Debian: python3-dev), then run this again' cmake --preset "$preset" || return 1
   fi
-  build_preset release "$logs" "$@" || return 1
+  build_preset "$preset" "$logs" "$@" || return 1
 }

@@ -7,8 +7,8 @@
 
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
-#include "carafe/train/agreement.h"
 #include "carafe/train/device_choice.h"
+#include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
@@ -49,6 +49,9 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option(
       "--exchange", o.exchange,
       "how gradients travel: allreduce, server or tree; default: the solver's, allreduce");
+  app.add_option("--exchange_timeout", o.scheme.timeout,
+                 "server: seconds that rank 0 waits for gradients; later ones count in the next "
+                 "iteration (default: for ever)");
   app.add_option("--tree_branches", o.scheme.branches,
                  "of the tree that hands values out (--exchange=tree)")
       ->capture_default_str();

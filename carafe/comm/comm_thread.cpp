@@ -26,6 +26,10 @@ constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfAwaited = 1e-4;  // the compute thread idles, so a core is free
 constexpr double kLongestSleepIfIdle = 5e-3;     // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;        // between looks at the control messages
+constexpr double kYieldIfDriving = 2e-3;         // a thread that drives yields so long, then sleeps
+constexpr double kSpinIfDriving = 1e-3;          // before that, if every rank has a core of its own
+constexpr double kStandBy = 1e-3;                // between looks at whether somebody still drives
+constexpr double kWaitSlice = 0.1;               // between looks at the clock in a wait
 
 double Now() {
   using Clock = std::chrono::steady_clock;
@@ -34,6 +38,19 @@ double Now() {
 
 std::string RankOn(int rank, const std::string& host) {
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+}
+
+// A moment of a loop that waits for another core.
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int Cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
 // Signals are for the program's own threads; so are those of the threads that MPI starts from here.
@@ -77,11 +94,15 @@ void CommThread::Run(const Factory& factory) {
   std::exception_ptr error;
   try {
     transport_ = factory();
+    shareable_ = transport_->any_thread();
+    way_ = transport_->way();
     rank_ = transport_->rank();
     size_ = transport_->size();
     control_ = std::make_unique<Control>(*transport_, timeouts_);
     PollControlFor(timeouts_.wait, [this] { return control_->complete() || control_->failure(); });
     for (int r = 0; r < size_; ++r) hosts_.push_back(control_->host(r));
+    spin_ = std::count(hosts_.begin(), hosts_.end(), transport_->host()) <= Cores() ? kSpinIfDriving
+                                                                                    : 0;
     if (!control_->complete() && !control_->failure()) {
       std::vector<int> missing;
       for (int r = 0; r < size_; ++r)
@@ -113,29 +134,87 @@ void CommThread::Run(const Factory& factory) {
 void CommThread::Turns() {
   int idle_turns = 0;
   while (true) {
-    bool moved = RunTasks();
-    try {
-      moved |= PollAll(Now());
-    } catch (const std::exception& error) {
-      if (!control_->failure()) control_->Poll(Now());  // a peer that fails may have said why
-      control_->Fail({rank_, false, error.what()});
-      moved = true;
+    if (driven_.load(std::memory_order_acquire)) {
+      StandBy();
+      continue;
     }
-    PublishFailure();
-    std::unique_lock lock(mutex_);
-    if (moved) moved_.notify_all();
-    if (stop_ && tasks_.empty()) return;
-    lock.unlock();
+    watched_since_ = -1;
+    bool moved = false;
+    bool idle = false;
+    {
+      std::lock_guard drive(drive_);
+      moved = Turn();
+      idle =
+          std::all_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Idle(); });
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_ && tasks_.empty()) return;
+    }
     idle_turns = moved ? 0 : idle_turns + 1;
-    if (!moved) Rest(idle_turns);
+    if (!moved) Rest(idle_turns, idle);
   }
 }
 
+// With drive_ held. Says whether anything moved.
+bool CommThread::Turn() {
+  bool moved = RunTasks();
+  try {
+    moved |= PollAll(Now());
+  } catch (const std::exception& error) {
+    if (!control_->failure()) control_->Poll(Now());  // a peer that fails may have said why
+    control_->Fail({rank_, false, error.what()});
+    moved = true;
+  }
+  PublishFailure();
+  turns_.fetch_add(1, std::memory_order_relaxed);
+  if (moved && listening_.load(std::memory_order_seq_cst) > 0) {
+    std::lock_guard lock(mutex_);
+    moved_.notify_all();
+  }
+  return moved;
+}
+
+// Somebody drives while it waits. Wakes now and then: that thread may have left with work under
+// way, or may be stuck.
+void CommThread::StandBy() {
+  {
+    std::unique_lock lock(mutex_);
+    work_.wait_for(lock, std::chrono::duration<double>(kStandBy),
+                   [this] { return stop_ || !driven_.load(std::memory_order_relaxed); });
+  }
+  WatchDriver();
+}
+
+// Open MPI stops a thread inside of MPI when a peer is gone, and the launcher ends this process a
+// second later: what was awaited is said here then.
+void CommThread::WatchDriver() {
+  const uint64_t turn = turns_.load(std::memory_order_relaxed);
+  if (!AskedToEnd() || turn != watched_turn_ || watched_since_ < 0) {
+    watched_turn_ = turn;
+    watched_since_ = Now();
+    return;
+  }
+  if (said_last_words_ || Now() - watched_since_ < timeouts_.last_words) return;
+  std::string what;
+  std::vector<int> awaited;
+  {
+    std::lock_guard lock(mutex_);
+    if (!driver_poller_) return;
+    what = driver_awaits_;
+    awaited = driver_poller_->Awaited();  // nothing moves it
+  }
+  said_last_words_ = true;
+  SayLastWords(what, awaited);
+}
+
 bool CommThread::RunTasks() {
+  if (!has_tasks_.load(std::memory_order_acquire)) return false;
   std::vector<std::function<void()>> tasks;
   {
     std::lock_guard lock(mutex_);
     tasks.swap(tasks_);
+    has_tasks_.store(false, std::memory_order_relaxed);
   }
   for (const auto& task : tasks) {
     try {
@@ -163,23 +242,21 @@ bool CommThread::PollAll(double now) {
   return moved;
 }
 
-void CommThread::Rest(int idle_turns) {
+void CommThread::Rest(int idle_turns, bool idle) {
   const bool awaited = waiting_.load(std::memory_order_relaxed) > 0;
   const int yields = awaited ? kYieldsIfAwaited : 0;
   if (idle_turns <= yields) {
     sched_yield();
     return;
   }
-  const bool idle =
-      std::all_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Idle(); });
   double longest = idle ? kLongestSleepIfIdle : kLongestSleep;
   std::unique_lock lock(mutex_);
   if (awaited) longest = kLongestSleepIfAwaited;
   double sleep = kShortestSleep;
   for (int i = yields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
   sleep = std::min(sleep, longest);
-  work_.wait_for(lock, std::chrono::duration<double>(sleep),
-                 [this] { return stop_ || !tasks_.empty(); });
+  work_.wait_for(lock, std::chrono::duration<double>(sleep), [this] { return stop_ || woken_; });
+  woken_ = false;
 }
 
 void CommThread::PublishFailure() {
@@ -238,9 +315,16 @@ void CommThread::TakeLeave() {
 
 // ---- The compute thread ----
 
-void CommThread::Post(std::function<void()> task) {
+void CommThread::Post(std::function<void()> task, bool wait_follows) {
   std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
+  has_tasks_.store(true, std::memory_order_release);
+  if (!wait_follows && !driven_.load(std::memory_order_relaxed)) Wake();
+}
+
+// With mutex_ held.
+void CommThread::Wake() {
+  woken_ = true;
   work_.notify_one();
 }
 
@@ -283,18 +367,74 @@ void CommThread::Retire(std::shared_ptr<Poller> poller) noexcept {
   });
 }
 
-void CommThread::Await(std::string_view what, const std::function<bool()>& done, Poller* poller) {
+// Whether `ready` came to hold.
+bool CommThread::WaitOrDrive(double seconds, const std::function<bool()>& ready,
+                             std::string_view what, Poller* poller) {
+  if (shareable_ && !driven_.exchange(true, std::memory_order_acq_rel)) {
+    {
+      std::lock_guard lock(mutex_);
+      driver_awaits_ = what;
+      driver_poller_ = poller;
+    }
+    const bool is_ready = Drive(seconds, ready);
+    std::lock_guard lock(mutex_);
+    driver_poller_ = nullptr;
+    driven_.store(false, std::memory_order_release);
+    if (listening_.load(std::memory_order_relaxed) > 0) moved_.notify_all();  // another may drive
+    return is_ready;
+  }
+  listening_.fetch_add(1, std::memory_order_seq_cst);
+  std::unique_lock lock(mutex_);
+  if (!shareable_) Wake();
+  const auto until = [&] {
+    return ready() || (shareable_ && !driven_.load(std::memory_order_relaxed));
+  };
+  moved_.wait_for(lock, std::chrono::duration<double>(seconds), until);
+  listening_.fetch_sub(1, std::memory_order_relaxed);
+  return ready();
+}
+
+// The work of the communication thread, which ends its turn and then stands by.
+bool CommThread::Drive(double seconds, const std::function<bool()>& ready) {
+  thread_local const int fine_sleeps = prctl(PR_SET_TIMERSLACK, 1000);
+  (void)fine_sleeps;
+  std::lock_guard drive(drive_);
+  const double end = Now() + seconds;
+  double moved_at = Now();
+  double sleep = kShortestSleep;
+  while (!ready()) {
+    const bool moved = Turn();
+    const double now = Now();
+    if (moved) {
+      moved_at = now;
+      sleep = kShortestSleep;
+      continue;
+    }
+    if (now >= end) return ready();
+    if (now - moved_at < spin_) {
+      for (int i = 0; i < 10; ++i) Pause();
+    } else if (now - moved_at < kYieldIfDriving) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+      sleep = std::min(sleep * 1.5, kLongestSleepIfAwaited);
+    }
+  }
+  return true;
+}
+
+void CommThread::Await(std::string_view what, const std::function<bool()>& done, Poller* poller,
+                       bool wait_follows) {
   Check(what);
   if (done()) return;
   double waited = 0;
   double waited_in_hurry = 0;
   bool warned = false;
   const auto ready = [&] { return failed_.load(std::memory_order_acquire) || done(); };
-  std::unique_lock lock(mutex_);
   ++waiting_;
   while (true) {
     const double before = Now();
-    if (moved_.wait_for(lock, std::chrono::milliseconds(100), ready)) break;
+    if (WaitOrDrive(kWaitSlice, ready, what, poller)) break;
     // Time in which this process was stopped counts little, and a peer's announced work not at all.
     const double step = std::min(Now() - before, 1.0);
     if (!others_busy_.load(std::memory_order_relaxed)) waited += step;
@@ -304,16 +444,22 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
     // A launcher that ends the ranks because one has died leaves them a second: say it now.
     const bool last_words = waited_in_hurry >= timeouts_.last_words;
     if (!late && (warned || (waited < timeouts_.warning && !last_words))) continue;
-    lock.unlock();
     if (late) GiveUp(what, waited, gone, poller);
     if (!late && last_words) TellLastWords(what, poller);
     if (!late && !last_words)
       LogWarning("rank {} has waited {:.1f} s for {}: {}", rank_, waited, Awaited(poller), what);
     warned = true;
-    lock.lock();
   }
   --waiting_;
-  lock.unlock();
+  if (shareable_ && !wait_follows) {
+    // What is still under way goes on without this thread.
+    bool busy = has_tasks_.load(std::memory_order_relaxed);
+    if (std::unique_lock drive(drive_, std::try_to_lock); drive)
+      busy |=
+          std::any_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Busy(); });
+    std::lock_guard lock(mutex_);
+    if (busy && !driven_.load(std::memory_order_relaxed)) Wake();
+  }
   Check(what);
 }
 
@@ -326,7 +472,10 @@ void CommThread::TellLastWords(std::string_view what, Poller* poller) {
   // Open MPI stops the communication thread inside of MPI when a peer is gone: then nothing moves
   // the poller, and it can be asked from here.
   const bool stuck = answer.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready;
-  const std::vector<int> awaited = stuck ? poller->Awaited() : answer.get();
+  SayLastWords(what, stuck ? poller->Awaited() : answer.get());
+}
+
+void CommThread::SayLastWords(std::string_view what, const std::vector<int>& awaited) {
   const bool root_awaited = std::find(awaited.begin(), awaited.end(), 0) != awaited.end();
   if (rank_ != (root_awaited ? 1 : 0)) return;
   LogWarning("rank {} on {} was told to end (SIGTERM) while it waits for {}: {}", rank_,

@@ -1,6 +1,7 @@
-// The communication thread of one rank: makes the transport, is the only one that touches it, and
-// runs everything that polls it. Sleeps when nothing moves, for on a small machine a spinning
-// thread costs compute.
+// The communication thread of one rank: makes the transport and runs everything that polls it.
+// Sleeps when nothing moves, for on a small machine a spinning thread costs compute. Where the
+// transport allows it, a thread that waits does this work itself meanwhile, without a hand-over;
+// one thread at a time drives.
 #pragma once
 
 #include <atomic>
@@ -22,12 +23,14 @@
 
 namespace carafe {
 
-// Something that works on the communication thread, in small steps that never block.
+// Something that works on the communication thread, or on one that waits, in small steps that never
+// block; one thread at a time.
 class Poller {
  public:
   virtual ~Poller() = default;
   virtual bool Poll(Transport& transport) = 0;   // true: something moved
   virtual bool Idle() const = 0;                 // no request is open
+  virtual bool Busy() const { return !Idle(); }  // something is under way that should go on
   virtual std::vector<int> Awaited() const = 0;  // ranks that have yet to send something
 };
 
@@ -46,10 +49,12 @@ class CommThread {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::vector<std::string> hosts() const { return hosts_; }
+  const std::string& way() const { return way_; }  // see Transport
   const CommTimeouts& timeouts() const { return timeouts_; }
 
-  // Runs on the communication thread as soon as it can; in order. What it throws fails the group.
-  void Post(std::function<void()> task);
+  // Runs on the thread that drives as soon as it can; in order. What it throws fails the group.
+  // `wait_follows`: the caller is about to wait, so nobody needs to be woken.
+  void Post(std::function<void()> task, bool wait_follows = false);
   // Polled in every turn from now on, until detached. Must be idle when it is detached, unless the
   // group has failed: the transport still holds its memory then, and is given up.
   void Attach(Poller* poller);
@@ -60,8 +65,9 @@ class CommThread {
 
   // Blocks until done() holds; done() reads only what pollers and tasks publish with release
   // order. Throws CommError when the group has failed, or when the time is up (which fails it).
-  // `poller`, if any, is attached, and asked whom it awaits.
-  void Await(std::string_view what, const std::function<bool()>& done, Poller* poller = nullptr);
+  // `poller`, if any, is attached, and asked whom it awaits. `wait_follows`: see Post.
+  void Await(std::string_view what, const std::function<bool()>& done, Poller* poller = nullptr,
+             bool wait_follows = false);
   void Check(std::string_view what);  // throws if the group has failed
 
   // See Group. Fail returns whether this rank is the one to tell the user, after which it calls
@@ -81,10 +87,17 @@ class CommThread {
  private:
   void Run(const Factory& factory);
   void Turns();
+  bool Turn();
+  bool WaitOrDrive(double seconds, const std::function<bool()>& ready, std::string_view what,
+                   Poller* poller);
+  bool Drive(double seconds, const std::function<bool()>& ready);
+  void StandBy();
+  void WatchDriver();
   bool Speaks() const;
   bool RunTasks();
   bool PollAll(double now);
-  void Rest(int idle_turns);
+  void Rest(int idle_turns, bool idle);
+  void Wake();
   void TakeLeave();
   void PollControlFor(double seconds, const std::function<bool()>& until);
   void PollFarewell(const std::function<bool()>& until);
@@ -93,6 +106,7 @@ class CommThread {
   void RunThere(const std::function<void()>& task) noexcept;
   void GiveUp(std::string_view what, double waited, int gone, Poller* poller);
   void TellLastWords(std::string_view what, Poller* poller);
+  void SayLastWords(std::string_view what, const std::vector<int>& awaited);
   std::string Awaited(Poller* poller);
   std::string Names(const std::vector<int>& ranks) const;
   [[noreturn]] void ThrowFailure(std::string_view what);
@@ -101,8 +115,12 @@ class CommThread {
   int rank_ = 0;
   int size_ = 1;
   std::vector<std::string> hosts_;
+  std::string way_;
 
-  // Of the communication thread alone.
+  // Of whoever holds drive_: the communication thread, for a turn, or a thread that waits.
+  std::mutex drive_;        // before mutex_
+  double spin_ = 0;         // seconds that a thread that drives does not yield
+  bool shareable_ = false;  // a thread that waits may drive
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> watched_;  // speaks through transport_, while somebody watches
   std::unique_ptr<Control> control_;
@@ -120,9 +138,19 @@ class CommThread {
   std::optional<GroupFailure> failure_;
   bool started_ = false;
   bool stop_ = false;
+  bool woken_ = false;
   bool noted_ = false;  // this rank's compute thread knows of the failure
   std::atomic<bool> failed_{false};
-  std::atomic<int> waiting_{0};  // in Await
+  std::atomic<int> waiting_{0};      // in Await
+  std::atomic<int> listening_{0};    // of those, who is to be told when something moves
+  std::atomic<bool> driven_{false};  // by a thread that waits: the communication thread stands by
+  std::atomic<bool> has_tasks_{false};
+  std::atomic<uint64_t> turns_{0};
+  std::string_view driver_awaits_;  // guarded by mutex_, as the next
+  Poller* driver_poller_ = nullptr;
+  uint64_t watched_turn_ = 0;  // of the communication thread, as the next two
+  double watched_since_ = -1;
+  bool said_last_words_ = false;
   std::atomic<bool> others_busy_{false};
   std::atomic<int> long_gone_{-1};  // see Control::LongGone
   std::atomic<const std::atomic<bool>*> asked_to_end_{nullptr};

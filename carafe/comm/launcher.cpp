@@ -11,6 +11,7 @@
 #include "carafe/base/error.h"
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/mpi_transport.h"
+#include "carafe/comm/shm_transport.h"
 
 namespace carafe {
 namespace {
@@ -112,8 +113,14 @@ Launch DetectLaunch() {
 std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts) {
   const Launch launch = DetectLaunch();
   if (launch.mpi.empty()) return std::make_unique<Group>();
-  auto thread =
-      std::make_unique<CommThread>([launch] { return MakeMpiTransport(launch); }, timeouts);
+  auto thread = std::make_unique<CommThread>(
+      [&] {
+        const char* shm = std::getenv("CARAFE_SHM");
+        const bool share = !shm || std::string_view(shm) != "off";
+        return WithSharedMemory(MakeMpiTransport(launch),
+                                {.wait = timeouts.wait, .identity = share ? HostIdentity() : ""});
+      },
+      timeouts);
   return std::make_unique<Group>(std::move(thread));
 }
 

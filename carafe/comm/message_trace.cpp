@@ -16,9 +16,15 @@ class WatchedTransport final : public Transport {
   const std::string& host() const override { return inner_.host(); }
 
   Request Send(int to, int tag, const void* data, size_t bytes) override {
+    const double begin = TraceClock();
     const Request request = inner_.Send(to, tag, data, bytes);
     counters_.bytes_sent.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-    Open(request, {.sent = true, .peer = to, .tag = tag, .bytes = bytes});
+    const MessageEvent event{.sent = true, .peer = to, .tag = tag, .bytes = bytes, .begin = begin};
+    if (request == 0) {
+      At(event);
+    } else {
+      Open(request, event);
+    }
     return request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
@@ -26,6 +32,15 @@ class WatchedTransport final : public Transport {
     Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
     return request;
   }
+  bool any_thread() const override { return inner_.any_thread(); }
+  bool CanLend(int from, size_t bytes) const override { return inner_.CanLend(from, bytes); }
+  Request Borrow(int from, int tag, size_t bytes) override {
+    const Request request = inner_.Borrow(from, tag, bytes);
+    Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
+    return request;
+  }
+  const void* Lent(Request request) const override { return inner_.Lent(request); }
+  void Return(Request request) override { inner_.Return(request); }
   bool Done(Request request) override {
     const bool done = inner_.Done(request);
     if (done) Close(request);
@@ -35,6 +50,15 @@ class WatchedTransport final : public Transport {
   void Abort(const std::string& message) noexcept override { inner_.Abort(message); }
 
  private:
+  // A message that left at once.
+  void At(MessageEvent event) {
+    event.end = TraceClock();
+    if (sends_ == 0)
+      counters_.busy_seconds.store(
+          counters_.busy_seconds.load(std::memory_order_relaxed) + event.end - event.begin,
+          std::memory_order_relaxed);
+    if (trace_ != nullptr) trace_->Message(event);
+  }
   void Open(Request request, MessageEvent event) {
     if (request == 0) return;
     event.begin = TraceClock();

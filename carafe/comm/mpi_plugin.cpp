@@ -50,7 +50,8 @@ uint64_t Keep(MPI_Request request, bool is_receive) {
   return id;
 }
 
-int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, char* host, int32_t host_bytes) {
+int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, int32_t* any_thread, char* host,
+              int32_t host_bytes) {
   State& state = TheState();
   int flag = 0;
   int error = MPI_Finalized(&flag);
@@ -64,10 +65,11 @@ int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, char* host, int32_
     if (error == MPI_SUCCESS && level < MPI_THREAD_MULTIPLE) return kNoThreads;
   } else {
     state.ours = true;
-    error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
     if (error == MPI_SUCCESS && level < MPI_THREAD_FUNNELED) return kNoThreads;
   }
   if (error != MPI_SUCCESS) return error;
+  *any_thread = level >= MPI_THREAD_SERIALIZED;
   error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (error != MPI_SUCCESS) return error;
   error = MPI_Comm_dup(MPI_COMM_WORLD, &state.comm);

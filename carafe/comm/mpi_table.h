@@ -6,14 +6,16 @@
 
 extern "C" {
 
-#define CARAFE_MPI_TABLE_VERSION 1
+#define CARAFE_MPI_TABLE_VERSION 2
 #define CARAFE_MPI_ENTRY "carafe_mpi_table"  // const CarafeMpiTable* carafe_mpi_table(void)
 
 struct CarafeMpiTable {
   int32_t version;
   const char* name;  // "openmpi" or "mpich"
-  // Starts MPI on the calling thread; all other functions are called by that thread.
-  int32_t (*start)(int32_t* rank, int32_t* size, int32_t* max_tag, char* host, int32_t host_bytes);
+  // Starts MPI on the calling thread; all other functions are called by that thread, or by any, one
+  // at a time, where `any_thread` is not 0.
+  int32_t (*start)(int32_t* rank, int32_t* size, int32_t* max_tag, int32_t* any_thread, char* host,
+                   int32_t host_bytes);
   int32_t (*send)(int32_t to, int32_t tag, const void* data, int64_t bytes, uint64_t* request);
   int32_t (*receive)(int32_t from, int32_t tag, void* data, int64_t bytes, uint64_t* request);
   // A done request is forgotten. `bytes` is what a receive got, -1 for a send.

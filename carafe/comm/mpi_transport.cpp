@@ -54,7 +54,7 @@ class MpiTransport final : public Transport {
  public:
   MpiTransport(const CarafeMpiTable& table, const Launch& launch) : table_(table) {
     char host[256] = "";
-    const int32_t error = table_.start(&rank_, &size_, &max_tag_, host, sizeof host);
+    const int32_t error = table_.start(&rank_, &size_, &max_tag_, &any_thread_, host, sizeof host);
     if (error != 0)
       throw CommError(fmt::format("MPI ({}) does not start: {}", launch.mpi, Describe(error)),
                       "see whether a small MPI program runs under the same mpirun");
@@ -73,6 +73,7 @@ class MpiTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::string& host() const override { return host_; }
+  std::string way() const override { return fmt::format("two-sided messages of {}", table_.name); }
 
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     CheckMessage(to, tag, bytes);
@@ -105,6 +106,7 @@ class MpiTransport final : public Transport {
                       "");
     return true;
   }
+  bool any_thread() const override { return any_thread_ != 0; }
   void Finish() override { Check(table_.finish(), "end the work with", -1); }
   void Abort(const std::string& message) noexcept override {
     LogError("{}", message);
@@ -141,6 +143,7 @@ class MpiTransport final : public Transport {
   int32_t rank_ = 0;
   int32_t size_ = 1;
   int32_t max_tag_ = 0;
+  int32_t any_thread_ = 0;
   std::string host_;
   std::map<Request, Expected> receives_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "carafe/comm/comm_thread.h"
+#include "carafe/comm/shm_transport.h"
 #include "carafe/comm/thread_transport.h"
 
 namespace carafe {
@@ -44,7 +45,12 @@ void RunThreads(int n, const std::function<void(int)>& body) {
 
 }  // namespace
 
-void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTimeouts& timeouts) {
+std::unique_ptr<Transport> ThroughSharedMemory(std::unique_ptr<Transport> threads) {
+  return WithSharedMemory(std::move(threads), {.identity = "threads of one process"});
+}
+
+void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTimeouts& timeouts,
+              const RankLink& link) {
   if (n == 1) {
     Group group;
     rank_main(group);
@@ -54,8 +60,11 @@ void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTim
   FirstError error;
   const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
   RunThreads(n, [&](int r) {
-    Group group(
-        std::make_unique<CommThread>([&] { return MakeThreadTransport(hub, r); }, timeouts));
+    const auto transport = [&]() -> std::unique_ptr<Transport> {
+      std::unique_ptr<Transport> threads = MakeThreadTransport(hub, r);
+      return link ? link(std::move(threads)) : std::move(threads);
+    };
+    Group group(std::make_unique<CommThread>(transport, timeouts));
     try {
       rank_main(group);
     } catch (const std::exception& e) {

@@ -3,17 +3,22 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "carafe/comm/group.h"
 #include "carafe/comm/transport.h"
 
 namespace carafe {
 
+// What messages travel through: makes a transport that speaks through the one between the threads.
+using RankLink = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
+std::unique_ptr<Transport> ThroughSharedMemory(std::unique_ptr<Transport> threads);
+
 // Each rank gets its group, with a communication thread of its own (none if n is 1). A rank that
 // throws fails the group, so the others end too; when all have ended, the exception of the rank
 // that failed first is rethrown.
 void RunRanks(int n, const std::function<void(Group&)>& rank_main,
-              const CommTimeouts& timeouts = {});
+              const CommTimeouts& timeouts = {}, const RankLink& link = {});
 
 // The same with bare transports, each used by the thread of its rank. Ranks that await something of
 // one that has thrown get a CommError.

@@ -160,6 +160,7 @@ class ThreadTransport final : public Transport {
     return hub_->Receive(from, rank_, tag, data, bytes);
   }
   bool Done(Request request) override { return hub_->Done(rank_, request); }
+  bool any_thread() const override { return true; }
   void Finish() override {
     finished_ = true;
     hub_->Leave(rank_, false);

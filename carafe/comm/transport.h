@@ -1,5 +1,5 @@
 // Moves bytes between ranks, and knows no net. One implementation per way: threads of one process
-// (thread_transport.h) and MPI (mpi_transport.h).
+// (thread_transport.h), memory that processes share (shm_transport.h) and MPI (mpi_transport.h).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace carafe {
 
-// Made, used and destroyed by one thread only: the communication thread of its rank.
+// Made, used and destroyed by one thread only: the communication thread of its rank. Where
+// any_thread() holds, another thread may use it in between, one at a time.
 //
 // A message goes to the oldest receive of the same (from, tag); messages of one (from, tag) arrive
 // in the order in which they were sent. Its size must be the one that the receive expects: anything
@@ -23,6 +24,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const std::string& host() const = 0;
+  virtual std::string way() const { return "messages"; }  // what carries them, for the log
 
   // Both return at once; the memory belongs to the transport until the request is done.
   virtual Request Send(int to, int tag, const void* data, size_t bytes) = 0;
@@ -30,6 +32,15 @@ class Transport {
   // Moves what can be moved, and says whether this request is done; a done request is forgotten
   // and must not be asked about again. Throws CommError when the message failed.
   virtual bool Done(Request request) = 0;
+  virtual bool any_thread() const { return false; }
+
+  // A receive that is not copied: where CanLend, once Borrow's request is done, Lent is the content
+  // until Return, which forgets the request. The lender may have to wait for that.
+  virtual bool CanLend(int /*from*/, size_t /*bytes*/) const { return false; }
+  virtual Request Borrow(int /*from*/, int /*tag*/, size_t /*bytes*/) { return 0; }
+  virtual const void* Lent(Request) const { return nullptr; }
+  virtual void Return(Request) {}
+
   // Leaves the group in good order; every rank calls it, with no request open. A transport that is
   // destroyed without it is a rank that has died.
   virtual void Finish() = 0;

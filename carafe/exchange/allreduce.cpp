@@ -1,5 +1,7 @@
 // The exchange "allreduce": sums on all ranks, each of which makes the same update. Nothing passes
 // through one place: 2 n (P-1)/P bytes per rank.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "carafe/exchange/register_scheme.h"
@@ -16,6 +18,17 @@ constexpr int kFewRanks = 8;
 constexpr int64_t kLeastMessage = 16 << 10;
 constexpr int64_t kPieces = 4;  // of a bucket, so that sums are made while parts still travel
 
+enum class Large { kOwners, kHalving, kHosts };
+
+Large LargeSum(const SchemeSettings& settings, int size) {
+  const bool any = settings.algorithm == "auto";
+  const int hosts = size / std::max(settings.local, 1);
+  // Halving stays inside a host of 2^k ranks as long as it can, by itself.
+  if (any && settings.local > 1 && hosts > 1 && hosts <= kMostOwners) return Large::kHosts;
+  return (any ? size > kMostOwners : settings.algorithm == "halving") ? Large::kHalving
+                                                                      : Large::kOwners;
+}
+
 std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int64_t count,
                          int64_t bytes) {
   const auto cut = [&](int64_t first_message_of_chunk, const auto& program) {
@@ -26,16 +39,39 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
     return Cut(count, std::max<int64_t>(message * first_message_of_chunk / width, 1),
                [&](int64_t begin, int64_t end) { return program(rank, size, begin, end); });
   };
-  const bool any = settings.algorithm == "auto";
-  if (any && bytes <= kTinyBytes && size <= kFewRanks) return cut(1, SumByAll);
-  const bool halving = any ? size > kMostOwners : settings.algorithm == "halving";
-  return halving ? cut(2, SumByHalving) : cut(size, SumByOwners);
+  if (settings.algorithm == "auto" && bytes <= kTinyBytes && size <= kFewRanks)
+    return cut(1, SumByAll);
+  switch (LargeSum(settings, size)) {
+    case Large::kHosts:
+      return cut(settings.local, [&](int r, int p, int64_t begin, int64_t end) {
+        return SumByHosts(r, p, settings.local, begin, end);
+      });
+    case Large::kHalving:
+      return cut(2, SumByHalving);
+    case Large::kOwners:
+      break;
+  }
+  return cut(size, SumByOwners);
+}
+
+std::string Describe(const SchemeSettings& settings, int size) {
+  switch (LargeSum(settings, size)) {
+    case Large::kHosts:
+      return fmt::format("sums inside each host of {} ranks first, then between {} hosts",
+                         settings.local, size / settings.local);
+    case Large::kHalving:
+      return "sums by halving and doubling";
+    case Large::kOwners:
+      break;
+  }
+  return "parts straight to their owners, sums to all";
 }
 
 const RegisterScheme kRegistered{
     {.name = "allreduce",
      .summary = "Synchronous sum on all ranks; hidden behind Backward and the next Forward.",
-     .sum = Sum}};
+     .sum = Sum,
+     .describe = Describe}};
 
 }  // namespace
 }  // namespace carafe

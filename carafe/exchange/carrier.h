@@ -15,8 +15,9 @@ namespace carafe {
 class Carrier {
  public:
   virtual ~Carrier() = default;
-  virtual bool updates() const = 0;    // this rank does; else its values come from rank 0
-  virtual void Start(int bucket) = 0;  // all gradients of the bucket are final, on this rank
+  virtual bool updates() const = 0;  // this rank does; else its values come from rank 0
+  // All gradients of the bucket are final, on this rank. `last`: the end of the step follows.
+  virtual void Start(int bucket, bool last) = 0;
   virtual bool SumIsHere(int bucket, int64_t step) = 0;
   virtual void AwaitSum(int bucket, int64_t step) = 0;     // where updates()
   virtual void Updated(int bucket) = 0;                    // where updates()

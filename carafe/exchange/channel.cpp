@@ -97,22 +97,26 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
     ++open_;
     if (notice.bytes > Transport::kMaxBytes)
       throw InternalError("a message announces more bytes than any message has");
-    void* place = events.PlaceFor(rank, notice);
-    const Request payload =
-        notice.bytes > 0
-            ? transport.Receive(rank, PayloadTag(tags_, notice.sequence), place, notice.bytes)
-            : 0;
-    peer.incoming.push_back({notice, payload});
+    const PayloadPlace place = events.PlaceFor(rank, notice, transport.CanLend(rank, notice.bytes));
+    const int tag = PayloadTag(tags_, notice.sequence);
+    Request payload = 0;
+    if (place.borrow) {
+      payload = transport.Borrow(rank, tag, notice.bytes);
+    } else if (notice.bytes > 0) {
+      payload = transport.Receive(rank, tag, place.memory, notice.bytes);
+    }
+    peer.incoming.push_back({notice, payload, place.borrow});
   }
   while (!peer.incoming.empty()) {
     const Incoming& first = peer.incoming.front();
     if (first.payload != 0 && !transport.Done(first.payload)) break;
     const Notice notice = first.notice;
+    const Request loan = first.borrowed ? first.payload : 0;
     peer.incoming.pop_front();
     --open_;
     bytes_received_ += static_cast<int64_t>(notice.bytes);
     moved = true;
-    events.OnArrived(rank, notice);
+    events.OnArrived(rank, notice, loan);
   }
   return moved;
 }

@@ -32,14 +32,20 @@ struct ChannelTags {
   int first_payload;  // kPayloads of them
 };
 
+struct PayloadPlace {
+  void* memory = nullptr;  // null: of a transport that carries sizes only, or a loan
+  bool borrow = false;
+};
+
 // Told by the channel, from inside Poll.
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // Where the payload shall go; null is for transports that carry sizes only. The place belongs to
-  // the channel until OnArrived.
-  virtual void* PlaceFor(int from, const Notice& notice) = 0;
-  virtual void OnArrived(int from, const Notice& notice) = 0;
+  // Where the payload shall go. The place belongs to the channel until OnArrived. `can_borrow`: the
+  // content may also stay where the transport has it.
+  virtual PayloadPlace PlaceFor(int from, const Notice& notice, bool can_borrow) = 0;
+  // `loan`, if not 0, is returned to the transport by whoever is told.
+  virtual void OnArrived(int from, const Notice& notice, Transport::Request loan) = 0;
   virtual void OnSent(uint64_t ticket) = 0;  // the memory is free again
 };
 
@@ -83,6 +89,7 @@ class Channel {
   struct Incoming {
     Notice notice;
     Request payload = 0;
+    bool borrowed = false;
   };
   struct Peer {
     std::priority_queue<Outgoing> queue;

@@ -15,7 +15,7 @@ namespace {
 using Kind = Operation::Kind;
 
 template <typename T>
-std::vector<int> PeersOf(const std::vector<Journey<T>>& journeys, int rank, int size) {
+std::vector<int> PeersOf(const std::vector<Journey<T>>& journeys, int rank) {
   std::set<int> peers;
   for (const Journey<T>& journey : journeys)
     for (const Program& program : journey.chunks)
@@ -24,8 +24,8 @@ std::vector<int> PeersOf(const std::vector<Journey<T>>& journeys, int rank, int 
           peers.insert(operation.peer);
           continue;
         }
-        for (int r = 0; r < size; ++r)
-          if (r != rank) peers.insert(r);
+        for (int i = 0; i < operation.group.count; ++i)
+          if (operation.group.at(i) != rank) peers.insert(operation.group.at(i));
       }
   return {peers.begin(), peers.end()};
 }
@@ -51,7 +51,7 @@ Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, const Ch
       size_(size),
       journeys_(std::move(journeys)),
       states_(journeys_.size()),
-      channel_(rank, size, PeersOf(journeys_, rank, size), tags) {
+      channel_(rank, size, PeersOf(journeys_, rank), tags) {
   for (size_t j = 0; j < journeys_.size(); ++j) {
     for (const Program& program : journeys_[j].chunks) {
       Ensure(states_[j].chunks.size() < size_t{1} << kChunkBits &&
@@ -80,6 +80,7 @@ void Engine<T>::OnReady(int journey) {
   Ensure(state.running == 0, "a journey begins before its last one has ended");
   AddOtherWorkers(journey);
   ++state.step;
+  state.time_up = false;
   ++active_;
   state.running = state.chunks.size();
   if (state.chunks.empty()) {
@@ -92,6 +93,15 @@ void Engine<T>::OnReady(int journey) {
     state.chunks[c].next = 0;
     woken_.push_back({journey, static_cast<int>(c)});
   }
+}
+
+template <typename T>
+void Engine<T>::OnTimeUp(int journey) {
+  State& state = states_[journey];
+  if (state.running == 0) return;
+  state.time_up = true;
+  for (size_t c = 0; c < state.chunks.size(); ++c)
+    if (state.chunks[c].running) woken_.push_back({journey, static_cast<int>(c)});
 }
 
 // data = the tree sum over this rank's workers; the others' parts are cleared for the next step.
@@ -107,6 +117,7 @@ void Engine<T>::AddOtherWorkers(int journey) {
 
 template <typename T>
 bool Engine<T>::Poll(Transport& transport) {
+  transport_ = &transport;
   bool moved = channel_.Poll(transport, *this);
   while (!woken_.empty()) {
     std::vector<Which> woken;
@@ -156,32 +167,76 @@ bool Engine<T>::Do(Which which, Chunk& chunk) {
                   data, j.priority, Ticket(which.journey, which.chunk, chunk.next));
     return true;
   }
+  if (operation.timely) return SumInTime(which, chunk);
   if (operation.kind == Kind::kSum) {
-    std::vector<const T*> parts(size_, data);
-    for (int r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      const Arrival* part = Find(chunk, r, operation.label, step);
+    const RankGroup& group = operation.group;
+    std::vector<const T*> parts(static_cast<size_t>(group.count), data);
+    for (int i = 0; i < group.count; ++i) {
+      if (group.at(i) == rank_) continue;
+      const Arrival* part = Find(chunk, group.at(i), operation.label, step);
       if (!part || !part->complete) return false;
-      parts[r] = part->room;
+      parts[static_cast<size_t>(i)] = part->content;
     }
     if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
     if (data) TreeSum<T>(parts, count, data);
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) Forget(chunk, Find(chunk, r, operation.label, step));
+    for (int i = 0; i < group.count; ++i)
+      if (group.at(i) != rank_) Forget(chunk, Find(chunk, group.at(i), operation.label, step));
     return true;
   }
   const Arrival* arrival = Find(chunk, operation.peer, operation.label, step);
   if (!arrival || !arrival->complete) return false;
-  if (arrival->room) {
+  if (arrival->content) {
     if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
     if (operation.kind == Kind::kAdd) {
-      const T* theirs = arrival->room;
+      const T* theirs = arrival->content;
       for (int64_t i = 0; i < count; ++i) data[i] += theirs[i];
     } else {
-      std::copy(arrival->room, arrival->room + count, data);
+      std::copy(arrival->content, arrival->content + count, data);
     }
   }
   Forget(chunk, arrival);
+  return true;
+}
+
+// Parts in the order of the ranks, what was left out of the last step before what came in this one.
+template <typename T>
+bool Engine<T>::SumInTime(Which which, Chunk& chunk) {
+  const Operation& operation = (*chunk.program)[chunk.next];
+  const State& state = states_[which.journey];
+  const RankGroup& group = operation.group;
+  T* data = journeys_[which.journey].data;
+  if (data) data += operation.begin;
+  std::vector<const T*> parts;
+  std::vector<std::pair<int, int64_t>> used;  // from, step
+  std::vector<int> missing;
+  const auto take = [&](int from, int64_t step) {
+    const Arrival* part = Find(chunk, from, operation.label, step);
+    if (!part || !part->complete) return false;
+    parts.push_back(part->content);
+    used.emplace_back(from, step);
+    return true;
+  };
+  for (int i = 0; i < group.count; ++i) {
+    const int from = group.at(i);
+    if (from == rank_) {
+      parts.push_back(data);
+      continue;
+    }
+    const bool was_late = std::find(chunk.late.begin(), chunk.late.end(), from) != chunk.late.end();
+    if (was_late && !take(from, state.step - 1)) return false;
+    if (!take(from, state.step)) missing.push_back(from);
+  }
+  if (!missing.empty() && !state.time_up) return false;
+  if (IsBeingSent(chunk, operation.begin, operation.end)) return false;
+  if (data) {
+    const int64_t count = operation.end - operation.begin;
+    TreeSum<T>(parts, count, data);
+    const T scale = static_cast<T>(group.count) / static_cast<T>(parts.size());
+    if (parts.size() != static_cast<size_t>(group.count))
+      for (int64_t i = 0; i < count; ++i) data[i] *= scale;
+  }
+  for (const auto& [from, step] : used) Forget(chunk, Find(chunk, from, operation.label, step));
+  chunk.late = missing;
   return true;
 }
 
@@ -197,6 +252,7 @@ typename Engine<T>::Arrival* Engine<T>::Find(Chunk& chunk, int from, int label, 
 template <typename T>
 void Engine<T>::Forget(Chunk& chunk, const Arrival* arrival) {
   if (arrival->room) free_rooms_.push_back(arrival->room);
+  if (arrival->loan != 0) transport_->Return(arrival->loan);
   chunk.arrivals.erase(chunk.arrivals.begin() + (arrival - chunk.arrivals.data()));
 }
 
@@ -220,7 +276,7 @@ T* Engine<T>::TakeRoom() {
 }
 
 template <typename T>
-void* Engine<T>::PlaceFor(int from, const Notice& notice) {
+PayloadPlace Engine<T>::PlaceFor(int from, const Notice& notice, bool can_borrow) {
   const auto fits = [&] {
     return notice.journey >= 0 && notice.journey < static_cast<int>(journeys_.size()) &&
            notice.chunk >= 0 &&
@@ -236,15 +292,14 @@ void* Engine<T>::PlaceFor(int from, const Notice& notice) {
   size_t i = 0;
   for (; i < chunk.program->size(); ++i) {
     const Operation& operation = (*chunk.program)[i];
-    if (operation.kind != Kind::kSend && operation.label == notice.label &&
-        (operation.peer == from || operation.kind == Kind::kSum))
-      break;
+    if (operation.label == notice.label && operation.Awaits(from)) break;
   }
   const bool expected =
       i < chunk.program->size() &&
       notice.bytes ==
           static_cast<uint64_t>((*chunk.program)[i].end - (*chunk.program)[i].begin) * sizeof(T) &&
-      (notice.step == state.step || notice.step == state.step + 1);
+      (notice.step == state.step || notice.step == state.step + 1 ||
+       ((*chunk.program)[i].timely && notice.step == state.step - 1));
   if (!expected)
     throw CommError(
         fmt::format("rank {} sends {} bytes of step {} (label {}), which do not fit step {} here",
@@ -252,24 +307,30 @@ void* Engine<T>::PlaceFor(int from, const Notice& notice) {
         "all ranks must run the same program with the same net and flags");
   const Operation& operation = (*chunk.program)[i];
   T* room = nullptr;
-  T* place = nullptr;
+  PayloadPlace place;
   if (journey.data) {
     const bool in_place = operation.kind == Kind::kPlace && chunk.running &&
                           notice.step == state.step && chunk.next >= chunk.free_from[i] &&
                           !IsBeingSent(chunk, operation.begin, operation.end);
-    if (!in_place) room = TakeRoom();
-    place = in_place ? journey.data + operation.begin : room;
+    // What may come after the last step of all would never be returned.
+    place.borrow = !in_place && can_borrow && !operation.timely;
+    if (!in_place && !place.borrow) room = TakeRoom();
+    place.memory = in_place ? journey.data + operation.begin : room;
   }
-  chunk.arrivals.push_back({from, notice.label, notice.step, room, false});
+  chunk.arrivals.push_back({from, notice.label, notice.step, room, 0, room, false});
   return place;
 }
 
 template <typename T>
-void Engine<T>::OnArrived(int from, const Notice& notice) {
+void Engine<T>::OnArrived(int from, const Notice& notice, Transport::Request loan) {
   Chunk& chunk = states_[notice.journey].chunks[notice.chunk];
   Arrival* arrival = Find(chunk, from, notice.label, notice.step);
   Ensure(arrival != nullptr, "a payload came without its notice");
   arrival->complete = true;
+  if (loan != 0) {
+    arrival->loan = loan;
+    arrival->content = static_cast<const T*>(transport_->Lent(loan));
+  }
   woken_.push_back({notice.journey, notice.chunk});
 }
 
@@ -300,10 +361,8 @@ std::vector<int> Engine<T>::Awaited() const {
                  a.complete;
         });
       };
-      for (int r = 0; r < size_; ++r) {
-        const bool asked = operation.kind == Kind::kSum ? r != rank_ : r == operation.peer;
-        if (asked && !here(r)) ranks.insert(r);
-      }
+      for (int r = 0; r < size_; ++r)
+        if (r != rank_ && operation.Awaits(r) && !here(r)) ranks.insert(r);
     }
   return {ranks.begin(), ranks.end()};
 }

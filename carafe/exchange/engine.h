@@ -4,7 +4,7 @@
 // A journey is a piece of memory that makes the same way in every step: a bucket of gradients that
 // is summed, or of values that are handed out. It is cut in chunks, each a small state machine; all
 // chunks of all journeys share one channel, and the most urgent goes first. Content is moved in
-// place; what arrives too early is kept in room from a pool.
+// place; what arrives too early is kept in room from a pool, or in the memory of the transport.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,16 @@ class Engine final : private ChannelEvents {
   // This rank's content is there (or, where it only receives, the place is free). The memory
   // belongs to the engine until the journey is complete; each once a step, in any order.
   void OnReady(int journey);
+  // Timely sums of this journey go on with what is there, if it is under way.
+  void OnTimeUp(int journey);
   void Close() { channel_.Close(); }  // no OnReady after this; on all ranks
   // Moves what can be moved; says whether anything did.
   bool Poll(Transport& transport);
   // Journeys that became complete since the last call.
   std::vector<int> TakeComplete();
   bool Idle() const { return channel_.Idle() && active_ == 0; }
-  std::vector<int> Awaited() const;  // ranks whose messages are missing
+  bool Busy() const { return active_ > 0; }  // a journey is under way
+  std::vector<int> Awaited() const;          // ranks whose messages are missing
 
   int64_t bytes_sent() const { return channel_.bytes_sent(); }
   int64_t bytes_received() const { return channel_.bytes_received(); }
@@ -55,8 +58,10 @@ class Engine final : private ChannelEvents {
     int from;
     int label;
     int64_t step;
-    T* room;        // from the pool, or null if in place (or without memory)
-    bool complete;  // the payload is here
+    T* room;                  // from the pool, or null
+    Transport::Request loan;  // of the transport, or 0
+    const T* content;         // of either; null if in place (or without memory)
+    bool complete;            // the payload is here
   };
   struct Chunk {
     const Program* program = nullptr;
@@ -64,6 +69,7 @@ class Engine final : private ChannelEvents {
     std::vector<size_t> free_from;  // by operation: from when on its range is not touched before it
     std::vector<size_t> sending;    // operations whose memory is still lent
     std::vector<Arrival> arrivals;
+    std::vector<int> late;  // ranks that the last timely sum went without
     bool running = false;
   };
   struct Which {
@@ -73,15 +79,17 @@ class Engine final : private ChannelEvents {
     std::vector<Chunk> chunks;
     size_t running = 0;  // chunks
     int64_t step = 0;    // of the last OnReady
+    bool time_up = false;
   };
 
-  void* PlaceFor(int from, const Notice& notice) override;
-  void OnArrived(int from, const Notice& notice) override;
+  PayloadPlace PlaceFor(int from, const Notice& notice, bool can_borrow) override;
+  void OnArrived(int from, const Notice& notice, Transport::Request loan) override;
   void OnSent(uint64_t ticket) override;
 
   void AddOtherWorkers(int journey);
   bool Advance(Which which);
   bool Do(Which which, Chunk& chunk);
+  bool SumInTime(Which which, Chunk& chunk);
   Arrival* Find(Chunk& chunk, int from, int label, int64_t step);
   void Forget(Chunk& chunk, const Arrival* arrival);
   bool IsBeingSent(const Chunk& chunk, int64_t begin, int64_t end) const;
@@ -97,7 +105,8 @@ class Engine final : private ChannelEvents {
   std::vector<T*> free_rooms_;
   std::vector<Which> woken_;  // chunks that may go on
   std::vector<int> complete_;
-  int64_t active_ = 0;  // journeys
+  int64_t active_ = 0;              // journeys
+  Transport* transport_ = nullptr;  // during Poll
 };
 
 }  // namespace carafe

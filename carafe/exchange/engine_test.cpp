@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "carafe/comm/thread_transport.h"
+#include "carafe/exchange/scheme.h"
 #include "tests/support/tree_by_hand.h"
 
 namespace carafe {
@@ -138,8 +139,65 @@ TEST(Engine, SumsMessagesThatWaitForTheirReceiver) {
     }
 }
 
+// For hosts of so many ranks each.
+Writer OnHosts(Program (*writer)(int, int, int, int64_t, int64_t), int local) {
+  return [=](int rank, int size, int64_t begin, int64_t end) {
+    return writer(rank, size, local, begin, end);
+  };
+}
+
+TEST(Engine, SumsInsideHostsFirstGiveTheSameBits) {
+  for (int local : {1, 2, 4})
+    for (int hosts : {2, 3, 5, 8}) {
+      const int size = hosts * local;
+      World world(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(SumByHosts, local), size);
+      World server(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(GatherAtRoot, local), size);
+      for (int step = 0; step < 2; ++step) {
+        world.Step(step);
+        for (int r = 0; r < size; ++r) world.ExpectSums(r, step);
+        server.Step(step);
+        server.ExpectSums(0, step);
+      }
+    }
+}
+
+// Elements that leave the host of `first_rank`.
+int64_t LeaveHost(const Writer& writer, int size, int local, int first_rank) {
+  int64_t count = 0;
+  for (int r = first_rank; r < first_rank + local; ++r)
+    for (const Operation& operation : writer(r, size, 0, 9600))
+      if (operation.kind == Operation::Kind::kSend && operation.peer / local != r / local)
+        count += operation.end - operation.begin;
+  return count;
+}
+
+TEST(Engine, SumsInsideHostsFirstSendLessBetweenHostsByTheNumberOfLocalRanks) {
+  for (int local : {2, 4, 8})
+    for (int hosts : {2, 3, 4}) {
+      const int size = local * hosts;
+      const auto leave = [&](const Writer& writer) { return LeaveHost(writer, size, local, 0); };
+      EXPECT_EQ(leave(OnHosts(SumByHosts, local)), 2 * (hosts - 1) * 9600 / hosts);
+      EXPECT_EQ(leave(SumByOwners), local * leave(OnHosts(SumByHosts, local)));
+      EXPECT_EQ(leave(OnHosts(SpreadFromRoot, local)), (hosts - 1) * 9600);
+      EXPECT_EQ(leave(OnHosts(SpreadFromRoot, 1)), local * (hosts - 1) * 9600);
+      EXPECT_EQ(LeaveHost(OnHosts(GatherAtRoot, local), size, local, local), 9600);
+      EXPECT_EQ(LeaveHost(OnHosts(GatherAtRoot, 1), size, local, local), local * 9600);
+    }
+}
+
+TEST(Engine, FindsRanksOfOneHostWhereTheyAreNeighboursInPowersOfTwo) {
+  EXPECT_EQ(LocalRanks({"a"}), 1);
+  EXPECT_EQ(LocalRanks({"a", "a", "b", "b"}), 2);
+  EXPECT_EQ(LocalRanks({"a", "a", "a", "a"}), 4);
+  EXPECT_EQ(LocalRanks({"a", "b", "a", "b"}), 1);
+  EXPECT_EQ(LocalRanks({"a", "a", "b", "b", "a", "a"}), 1);
+  EXPECT_EQ(LocalRanks({"a", "a", "a", "b", "b", "b"}), 1);
+  EXPECT_EQ(LocalRanks({"a", "a", "b"}), 1);
+  EXPECT_EQ(LocalRanks({"a", "a", "b", "c"}), 1);
+}
+
 TEST(Engine, SumsAtTheRootAsTheTreeDoes) {
-  for (const auto& writer : {Writer(GatherAtRoot), Writer(SumUpTree)})
+  for (const auto& writer : {OnHosts(GatherAtRoot, 1), Writer(SumUpTree)})
     for (int size : {1, 2, 3, 5, 7, 8, 13}) {
       World world(size, {100, 3000, 1}, 700, writer, size);
       for (int step = 0; step < 3; ++step) {
@@ -150,13 +208,17 @@ TEST(Engine, SumsAtTheRootAsTheTreeDoes) {
 }
 
 TEST(Engine, HandsOutWhatTheRootHas) {
-  const auto down = [](int branches) {
-    return [branches](int rank, int size, int64_t begin, int64_t end) {
-      return SpreadDownTree(rank, size, branches, begin, end);
-    };
+  const auto down = [](int branches, int local = 1) {
+    return Writer([=](int rank, int size, int64_t begin, int64_t end) {
+      return SpreadDownTree(rank, size, size % local == 0 ? local : 1, branches, begin, end);
+    });
   };
-  for (const auto& writer :
-       {Writer(SpreadFromRoot), Writer(down(1)), Writer(down(2)), Writer(down(5))})
+  const auto out = [](int local) {
+    return Writer([=](int rank, int size, int64_t begin, int64_t end) {
+      return SpreadFromRoot(rank, size, size % local == 0 ? local : 1, begin, end);
+    });
+  };
+  for (const auto& writer : {out(1), out(4), down(1), down(2), down(5), down(2, 4)})
     for (int size : {2, 3, 8, 13}) {
       World world(size, {100, 3000}, 700, writer, size);
       for (int step = 0; step < 3; ++step) {

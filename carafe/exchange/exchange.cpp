@@ -1,5 +1,8 @@
 #include "carafe/exchange/exchange.h"
 
+#include <fmt/format.h>
+
+#include "carafe/comm/comm_thread.h"
 #include "carafe/exchange/synchronous.h"
 
 namespace carafe {
@@ -7,6 +10,15 @@ namespace carafe {
 template <typename T>
 std::unique_ptr<Exchange<T>> MakeExchange(const std::string& name, const ExchangeSetup<T>& setup) {
   return MakeSynchronous<T>(FindScheme(name), setup);
+}
+
+std::string DescribeExchange(const Group& group, const std::string& exchange,
+                             const SchemeSettings& scheme) {
+  if (group.size() == 1) return "";
+  SchemeSettings settings = scheme;
+  settings.local = LocalRanks(group.thread()->hosts());
+  return fmt::format("{}: {}; by {}", exchange,
+                     FindScheme(exchange).describe(settings, group.size()), group.thread()->way());
 }
 
 template std::unique_ptr<Exchange<float>> MakeExchange(const std::string&,

@@ -115,6 +115,10 @@ template <typename T>
 std::vector<int> PlanBuckets(Group& group, std::span<const ParamInfo<T>> params,
                              const std::vector<double>& ready_times, const SumCost& cost);
 
+// One line for the log: who sends what to whom, by what. "" with one rank.
+std::string DescribeExchange(const Group& group, const std::string& exchange,
+                             const SchemeSettings& scheme);
+
 // A collective call: the ranks compare their plans. With one rank every strategy is the same plain
 // one: no thread, update(p) at AwaitValue. Throws ConfigError for an unknown name (listing those
 // that are built) or for plans that differ, naming rank and parameter.

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -143,11 +145,11 @@ TEST(Exchange, WorksWithoutAnyParameter) {
 // thread of its own; the same on all ranks.
 std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers, bool overlap,
                                bool needs_all, const SchemeSettings& settings = {},
-                               int delay_seed = 0) {
+                               int delay_seed = 0, const RankLink& link = {}) {
   const std::vector<int64_t> counts = {500, 0, 1, 25, 2011, 7};
   constexpr int kSteps = 3;
   std::vector<std::vector<float>> values(static_cast<size_t>(ranks));
-  RunRanks(ranks, [&](Group& group) {
+  const auto rank_main = [&](Group& group) {
     std::vector<Arena<float>> arenas;
     for (int w = 0; w < workers; ++w) arenas.emplace_back(counts);
     std::vector<ParamInfo<float>> params = arenas[0].params;
@@ -198,7 +200,8 @@ std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers
     }
     Stream stream;
     exchange->Drain(0, stream);
-  });
+  };
+  RunRanks(ranks, rank_main, {}, link);
   for (const std::vector<float>& of_rank : values) EXPECT_EQ(of_rank, values[0]);
   return values[0];
 }
@@ -233,6 +236,93 @@ TEST(Exchange, WorkersThatAreLateAtRandomChangeNoBit) {
     const auto [first, is_new] = expected.emplace(ranks * workers * 10 + workers, values);
     ASSERT_EQ(values, first->second) << "seed " << seed;
   }
+}
+
+TEST(Exchange, SharedMemoryCarriesTheSameBits) {
+  for (int size : {2, 3, 8})
+    RunRanks(
+        size,
+        [&](Group& group) {
+          RunSteps<float>(group, {11, 700001, 300, 60000, 1}, size_t{1} << 20, 2);
+        },
+        {}, ThroughSharedMemory);
+  for (int seed = 1; seed <= 30; ++seed) {
+    const int ranks = 2 + seed % 3, workers = 1 + seed % 2;
+    const char* scheme = std::array{"allreduce", "server", "tree"}[static_cast<size_t>(seed % 3)];
+    const SchemeSettings settings{.message_bytes = 6000};
+    EXPECT_EQ(ValuesAfter(scheme, ranks, workers, true, false, settings, seed, ThroughSharedMemory),
+              ValuesAfter(scheme, ranks, workers, true, false, settings))
+        << "seed " << seed;
+  }
+}
+
+// Rank 2 does not announce its gradient of step 1 before rank 0 has made that step.
+TEST(Exchange, AServerWithATimeoutGoesOnWithoutALateRank) {
+  std::atomic<int> root_has_made{-1};
+  std::vector<float> sums;  // of rank 0, by step
+  RunRanks(3, [&](Group& group) {
+    Arena<float> arena({40000});
+    std::vector<float> values(arena.memory.size());
+    arena.params[0].value = values.data();
+    Stream stream;
+    const auto exchange =
+        MakeExchange<float>("server", {.group = group,
+                                       .params = arena.params,
+                                       .update =
+                                           [&](int, Stream&) {
+                                             sums.push_back(arena.memory.back());
+                                             for (size_t i = 0; i < values.size(); ++i) {
+                                               values[i] += arena.memory[i];
+                                               arena.memory[i] = 0;
+                                             }
+                                           },
+                                       .scheme = {.timeout = 1}});
+    for (int step = 0; step < 4; ++step) {
+      const bool late = group.rank() == 2 && step == 1;
+      while (late && root_has_made < 1) std::this_thread::yield();
+      std::fill(arena.memory.begin(), arena.memory.end(), late ? 100.f : 1.f);
+      exchange->GradientReady(0, 0, stream);
+      exchange->FinishStep({.loss = 1, .weight = 1});
+      const StepVotes verdict = exchange->AwaitVerdict();
+      EXPECT_DOUBLE_EQ(verdict.loss / verdict.weight, 1);
+      exchange->AwaitValue(0, 0, stream);
+      if (group.rank() == 0) root_has_made = step;
+    }
+    // Everyone has rank 0's values.
+    for (const std::string& theirs : group.AllGather(
+             std::string(reinterpret_cast<const char*>(values.data()), 4), "the values"))
+      EXPECT_EQ(std::memcmp(theirs.data(), values.data(), 4), 0);
+  });
+  EXPECT_EQ(sums[0], 3);
+  EXPECT_EQ(sums[1], 3);                    // (1 + 1) / 2 * 3
+  EXPECT_FLOAT_EQ(sums[2], 103.f / 4 * 3);  // 1 + 1 + 1 and 100
+  EXPECT_EQ(sums[3], 3);
+}
+
+TEST(Exchange, SaysInALineWhatItWillDo) {
+  RunRanks(
+      4,
+      [&](Group& group) {
+        EXPECT_EQ(DescribeExchange(group, "allreduce", {}),
+                  "allreduce: parts straight to their owners, sums to all; by shared memory");
+        EXPECT_EQ(DescribeExchange(group, "tree", {.branches = 3}),
+                  "tree: up a binomial tree, down a tree of 3; by shared memory");
+        EXPECT_EQ(DescribeExchange(group, "server", {.timeout = 2.5}),
+                  "server: all to rank 0, which waits 2.5 s and sends values to all; by shared "
+                  "memory");
+      },
+      {}, ThroughSharedMemory);
+}
+
+TEST(Exchange, ATimeoutIsForTheServerOnly) {
+  RunRanks(2, [&](Group& group) {
+    Arena<float> arena({4});
+    EXPECT_THROW(MakeExchange<float>("allreduce", {.group = group,
+                                                   .params = arena.params,
+                                                   .update = [](int, Stream&) {},
+                                                   .scheme = {.timeout = 1}}),
+                 ConfigError);
+  });
 }
 
 TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {

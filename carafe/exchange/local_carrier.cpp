@@ -13,7 +13,7 @@ class LocalCarrier final : public Carrier {
   explicit LocalCarrier(std::vector<BucketPlace<T>> buckets) : buckets_(std::move(buckets)) {}
 
   bool updates() const override { return true; }
-  void Start(int) override {}
+  void Start(int, bool) override {}
   bool SumIsHere(int, int64_t) override { return true; }
   // Called once a step and bucket, by whoever is about to update.
   void AwaitSum(int bucket, int64_t) override {

@@ -16,6 +16,55 @@ void Add(Program& program, Kind kind, int peer, Range range, int label) {
   if (range.begin < range.end) program.push_back({kind, peer, range.begin, range.end, label});
 }
 
+void AddSum(Program& program, const RankGroup& group, Range range, int label) {
+  if (range.begin < range.end)
+    program.push_back({Kind::kSum, -1, range.begin, range.end, label, group});
+}
+
+RankGroup HostOf(int rank, int local) { return {rank / local * local, 1, local}; }
+
+Range Piece(Range all, int count, int i) {
+  return {PieceBegin(all.begin, all.end, count, i), PieceBegin(all.begin, all.end, count, i + 1)};
+}
+
+// A segment per member goes to its owner, who adds; the owner's own sum is left in place.
+void ScatterSums(Program& program, const RankGroup& group, int rank, Range all, int label) {
+  const int mine = group.PlaceOf(rank);
+  for (int i = 1; i < group.count; ++i) {  // everyone begins with another owner
+    const int owner = (mine + i) % group.count;
+    Add(program, Kind::kSend, group.at(owner), Piece(all, group.count, owner), label);
+  }
+  AddSum(program, group, Piece(all, group.count, mine), label);
+}
+
+// Every member's segment to all others.
+void GatherSegments(Program& program, const RankGroup& group, int rank, Range all, int label) {
+  const int mine = group.PlaceOf(rank);
+  for (int i = 1; i < group.count; ++i)
+    Add(program, Kind::kSend, group.at((mine + i) % group.count), Piece(all, group.count, mine),
+        label);
+  for (int i = 1; i < group.count; ++i) {
+    const int owner = (mine + i) % group.count;
+    Add(program, Kind::kPlace, group.at(owner), Piece(all, group.count, owner), label);
+  }
+}
+
+// The first of the group gets the sum, or gives to all others.
+void SumAtFirst(Program& program, const RankGroup& group, int rank, Range all, int label) {
+  if (group.count == 1) return;
+  if (rank == group.first) {
+    AddSum(program, group, all, label);
+  } else {
+    Add(program, Kind::kSend, group.first, all, label);
+  }
+}
+
+void SpreadFromFirst(Program& program, const RankGroup& group, int rank, Range all, int label) {
+  if (rank != group.first) Add(program, Kind::kPlace, group.first, all, label);
+  for (int i = 1; rank == group.first && i < group.count; ++i)
+    Add(program, Kind::kSend, group.at(i), all, label);
+}
+
 // The blocks of SumByHalving, largest first: ranks [first, first + size).
 struct Block {
   int first, size;
@@ -62,26 +111,27 @@ Program SumByAll(int rank, int size, int64_t begin, int64_t end) {
   Program program;
   if (size == 1) return program;
   for (int i = 1; i < size; ++i) Add(program, Kind::kSend, (rank + i) % size, {begin, end}, 0);
-  Add(program, Kind::kSum, -1, {begin, end}, 0);
+  AddSum(program, {0, 1, size}, {begin, end}, 0);
   return program;
 }
 
 Program SumByOwners(int rank, int size, int64_t begin, int64_t end) {
   Program program;
   if (size == 1) return program;
-  const auto piece = [&](int i) {
-    return Range{PieceBegin(begin, end, size, i), PieceBegin(begin, end, size, i + 1)};
-  };
-  for (int i = 1; i < size; ++i) {  // everyone begins with another owner
-    const int owner = (rank + i) % size;
-    Add(program, Kind::kSend, owner, piece(owner), 0);
-  }
-  Add(program, Kind::kSum, -1, piece(rank), 0);
-  for (int i = 1; i < size; ++i) Add(program, Kind::kSend, (rank + i) % size, piece(rank), 1);
-  for (int i = 1; i < size; ++i) {
-    const int owner = (rank + i) % size;
-    Add(program, Kind::kPlace, owner, piece(owner), 1);
-  }
+  ScatterSums(program, {0, 1, size}, rank, {begin, end}, 0);
+  GatherSegments(program, {0, 1, size}, rank, {begin, end}, 1);
+  return program;
+}
+
+Program SumByHosts(int rank, int size, int local, int64_t begin, int64_t end) {
+  Program program;
+  const RankGroup host = HostOf(rank, local);
+  const RankGroup alike{rank - host.first, local, size / local};  // has this segment on every host
+  const Range mine = Piece({begin, end}, local, rank - host.first);
+  ScatterSums(program, host, rank, {begin, end}, 0);
+  ScatterSums(program, alike, rank, mine, 1);
+  GatherSegments(program, alike, rank, mine, 2);
+  GatherSegments(program, host, rank, {begin, end}, 3);
   return program;
 }
 
@@ -142,24 +192,30 @@ Program SumByHalving(int rank, int size, int64_t begin, int64_t end) {
   return program;
 }
 
-Program GatherAtRoot(int rank, int size, int64_t begin, int64_t end) {
+Program GatherAtRoot(int rank, int size, int local, int64_t begin, int64_t end) {
   Program program;
-  if (size == 1) return program;
-  if (rank != 0) {
-    Add(program, Kind::kSend, 0, {begin, end}, 0);
-  } else {
-    Add(program, Kind::kSum, -1, {begin, end}, 0);
-  }
+  SumAtFirst(program, HostOf(rank, local), rank, {begin, end}, 0);
+  if (rank % local == 0) SumAtFirst(program, {0, local, size / local}, rank, {begin, end}, 1);
   return program;
 }
 
-Program SpreadFromRoot(int rank, int size, int64_t begin, int64_t end) {
+Program SpreadFromRoot(int rank, int size, int local, int64_t begin, int64_t end) {
   Program program;
-  if (rank != 0) {
-    Add(program, Kind::kPlace, 0, {begin, end}, 0);
-  } else {
-    for (int r = 1; r < size; ++r) Add(program, Kind::kSend, r, {begin, end}, 0);
-  }
+  if (rank % local == 0) SpreadFromFirst(program, {0, local, size / local}, rank, {begin, end}, 0);
+  SpreadFromFirst(program, HostOf(rank, local), rank, {begin, end}, 1);
+  return program;
+}
+
+Program GatherInTime(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  SumAtFirst(program, {0, 1, size}, rank, {begin, end}, 0);
+  for (Operation& operation : program) operation.timely = operation.kind == Kind::kSum;
+  return program;
+}
+
+Program SumInTime(int rank, int size, int64_t begin, int64_t end) {
+  Program program = GatherInTime(rank, size, begin, end);
+  SpreadFromFirst(program, {0, 1, size}, rank, {begin, end}, 1);
   return program;
 }
 
@@ -175,18 +231,24 @@ Program SumUpTree(int rank, int size, int64_t begin, int64_t end) {
   return program;
 }
 
-Program SpreadDownTree(int rank, int size, int branches, int64_t begin, int64_t end) {
+Program SpreadDownTree(int rank, int size, int local, int branches, int64_t begin, int64_t end) {
   Program program;
-  if (rank != 0) Add(program, Kind::kPlace, (rank - 1) / branches, {begin, end}, 0);
-  for (int child = rank * branches + 1; child <= rank * branches + branches; ++child)
-    if (child < size) Add(program, Kind::kSend, child, {begin, end}, 0);
+  const auto spread = [&](const RankGroup& group, int label) {
+    const int place = group.PlaceOf(rank);
+    if (place != 0)
+      Add(program, Kind::kPlace, group.at((place - 1) / branches), {begin, end}, label);
+    for (int child = place * branches + 1; child <= place * branches + branches; ++child)
+      if (child < group.count) Add(program, Kind::kSend, group.at(child), {begin, end}, label);
+  };
+  if (rank % local == 0) spread({0, local, size / local}, 0);
+  spread(HostOf(rank, local), 1);
   return program;
 }
 
 Program SumByTree(int rank, int size, int64_t begin, int64_t end) {
   Program program = SumUpTree(rank, size, begin, end);
-  for (Operation& operation : SpreadDownTree(rank, size, 2, begin, end)) {
-    operation.label = 1;
+  for (Operation& operation : SpreadDownTree(rank, size, 1, 2, begin, end)) {
+    operation.label += 1;
     program.push_back(operation);
   }
   return program;

@@ -11,17 +11,35 @@
 
 namespace carafe {
 
+// Ranks first, first + stride, ..: all of them, those of one host, or one of each host.
+struct RankGroup {
+  int first = 0, stride = 1, count = 0;
+  int at(int i) const { return first + i * stride; }
+  int PlaceOf(int rank) const { return (rank - first) / stride; }
+  bool Has(int rank) const {
+    return rank >= first && (rank - first) % stride == 0 && PlaceOf(rank) < count;
+  }
+};
+
 struct Operation {
   enum class Kind {
     kSend,   // elements [begin, end) to `peer`
     kAdd,    // [begin, end) += what `peer` sends
     kPlace,  // [begin, end) = what `peer` sends
-    kSum,    // [begin, end) = the tree sum of everyone's parts: ours, and one message of every peer
+    kSum,    // [begin, end) = the tree sum of the group's parts: ours, and a message of each other
   };
   Kind kind;
   int peer;  // -1 for kSum
   int64_t begin, end;
-  int label;  // tells apart the messages of one chunk between the same two ranks
+  int label;             // tells apart the messages of one chunk between the same two ranks
+  RankGroup group = {};  // of kSum; this rank is one of them
+  // Of kSum: whoever has not come when the time is up (Engine::OnTimeUp) is left out, and counts in
+  // the next step beside what it sends then; nobody is left out twice in a row. The sum is scaled
+  // to what it would be if all were there: the mean is that of those that came.
+  bool timely = false;
+  bool Awaits(int from) const {
+    return kind == Kind::kSum ? group.Has(from) : kind != Kind::kSend && peer == from;
+  }
 };
 
 using Program = std::vector<Operation>;
@@ -44,14 +62,24 @@ Program SumByHalving(int rank, int size, int64_t begin, int64_t end);
 // is tiny, on many ranks.
 Program SumByTree(int rank, int size, int64_t begin, int64_t end);
 
+// By hosts of `local` neighbouring ranks each, a power of two: a segment per rank of a host is
+// summed inside the host, then among the ranks that have it on the other hosts, then handed back.
+// Between hosts travel 2 n (H-1)/H bytes per host, instead of as much for every rank of it.
+Program SumByHosts(int rank, int size, int local, int64_t begin, int64_t end);
+
 // ---- Sums that end on rank 0, and values that go out from there ----
 
-// caffe-parallel: all to rank 0.
-Program GatherAtRoot(int rank, int size, int64_t begin, int64_t end);
-Program SpreadFromRoot(int rank, int size, int64_t begin, int64_t end);
-// CaffeGPI: up a binomial tree, down a tree of `branches`.
+// caffe-parallel: all to rank 0; with several ranks on a host (`local` > 1, as above) their sum.
+Program GatherAtRoot(int rank, int size, int local, int64_t begin, int64_t end);
+Program SpreadFromRoot(int rank, int size, int local, int64_t begin, int64_t end);
+// The same without hosts, where late ranks may be left out.
+Program GatherInTime(int rank, int size, int64_t begin, int64_t end);
+// Both in one: the sum of those that came goes to all.
+Program SumInTime(int rank, int size, int64_t begin, int64_t end);
+// CaffeGPI: up a binomial tree (whose lower branches are the hosts), down a tree of `branches`, to
+// the first rank of every host, and inside the hosts again.
 Program SumUpTree(int rank, int size, int64_t begin, int64_t end);
-Program SpreadDownTree(int rank, int size, int branches, int64_t begin, int64_t end);
+Program SpreadDownTree(int rank, int size, int local, int branches, int64_t begin, int64_t end);
 
 // Elements that this program sends.
 int64_t SentBy(const Program& program);

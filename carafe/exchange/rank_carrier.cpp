@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <string>
 #include <utility>
@@ -23,18 +24,27 @@ class AgreementPoller final : public Poller {
       : sums_(buckets.size()),
         values_(buckets.size()),
         agreement_(kind, settings, rank, size, buckets, {kExchangeTag, kExchangePayloadTag}),
-        ballot_(rank, size),
-        updates_(agreement_.updates()) {}
+        ballot_(rank, size, settings.timeout >= 0),
+        updates_(agreement_.updates()),
+        timeout_(rank == 0 ? settings.timeout : -1),
+        times_up_(buckets.size() + 1, kNever) {}
 
   // On the communication thread.
-  void OnGradients(int bucket) { agreement_.OnGradients(bucket); }
+  void OnGradients(int bucket) {
+    agreement_.OnGradients(bucket);
+    StartClock(static_cast<size_t>(bucket));
+  }
   void OnUpdated(int bucket) { agreement_.OnUpdated(bucket); }
-  void OnVotes(const StepVotes& mine) { ballot_.OnVotes(mine); }
+  void OnVotes(const StepVotes& mine) {
+    ballot_.OnVotes(mine);
+    StartClock(times_up_.size() - 1);
+  }
   void Close() {
     agreement_.Close();
     ballot_.Close();
   }
   bool Poll(Transport& transport) override {
+    if (timeout_ >= 0) LookAtClock();
     bool moved = ballot_.Poll(transport);
     if (ballot_.TakeComplete(&verdict_)) verdicts_.fetch_add(1, std::memory_order_release);
     moved |= agreement_.Poll(transport);
@@ -46,6 +56,7 @@ class AgreementPoller final : public Poller {
     return moved;
   }
   bool Idle() const override { return agreement_.Idle() && ballot_.Idle(); }
+  bool Busy() const override { return agreement_.Busy() || ballot_.Busy(); }
   std::vector<int> Awaited() const override {
     std::vector<int> ranks = agreement_.Awaited();
     return ranks.empty() ? ballot_.Awaited() : ranks;
@@ -62,6 +73,27 @@ class AgreementPoller final : public Poller {
   const StepVotes& verdict() const { return verdict_; }  // after verdicts() has grown
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+
+  void StartClock(size_t what) {
+    if (timeout_ >= 0)
+      times_up_[what] = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(timeout_));
+  }
+  void LookAtClock() {
+    const Clock::time_point now = Clock::now();
+    for (size_t i = 0; i < times_up_.size(); ++i) {
+      if (now < times_up_[i]) continue;
+      times_up_[i] = kNever;
+      if (i + 1 < times_up_.size()) {
+        agreement_.OnTimeUp(static_cast<int>(i));
+      } else {
+        ballot_.OnTimeUp();
+      }
+    }
+  }
+
   std::vector<std::atomic<int64_t>> sums_, values_;  // steps, by bucket
   std::atomic<int64_t> verdicts_{0};                 // steps
   std::atomic<bool> closed_{false};
@@ -70,7 +102,14 @@ class AgreementPoller final : public Poller {
   Agreement<T> agreement_;
   Ballot ballot_;
   const bool updates_;
+  const double timeout_;                     // seconds; < 0: none
+  std::vector<Clock::time_point> times_up_;  // of every bucket, then of the votes
 };
+
+SchemeSettings WithHosts(SchemeSettings settings, const std::vector<std::string>& hosts) {
+  if (settings.local == 0) settings.local = LocalRanks(hosts);
+  return settings;
+}
 
 template <typename T>
 class RankCarrier final : public Carrier {
@@ -79,14 +118,14 @@ class RankCarrier final : public Carrier {
               const std::vector<BucketPlace<T>>& buckets, std::vector<std::string> names)
       : thread_(thread),
         names_(std::move(names)),
-        poller_(kind, settings, thread.rank(), thread.size(), buckets) {
+        poller_(kind, WithHosts(settings, thread.hosts()), thread.rank(), thread.size(), buckets) {
     thread_.Attach(&poller_);
   }
   ~RankCarrier() override { thread_.Detach(&poller_); }
 
   bool updates() const override { return poller_.updates(); }
-  void Start(int bucket) override {
-    thread_.Post([this, bucket] { poller_.OnGradients(bucket); });
+  void Start(int bucket, bool last) override {
+    thread_.Post([this, bucket] { poller_.OnGradients(bucket); }, last);
   }
   bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
   void AwaitSum(int bucket, int64_t step) override {
@@ -103,10 +142,12 @@ class RankCarrier final : public Carrier {
           [&] { return poller_.values(bucket) >= step; });
   }
   void Vote(const StepVotes& mine) override {
-    thread_.Post([this, mine] { poller_.OnVotes(mine); });
+    thread_.Post([this, mine] { poller_.OnVotes(mine); }, true);
   }
   StepVotes AwaitVerdict(int64_t step) override {
-    Await(fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; });
+    thread_.Await(
+        fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; },
+        &poller_, true);
     return poller_.verdict();
   }
   void Close(int64_t steps) override {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "carafe/base/error.h"
 
@@ -14,6 +16,7 @@ std::vector<Journey<T>> JourneysOf(const SchemeKind& kind, const SchemeSettings&
                                    int size, const std::vector<BucketPlace<T>>& buckets) {
   SchemeSettings with_size = settings;
   if (with_size.message_bytes == 0) with_size.message_bytes = kFirstMessageBytes;
+  if (with_size.local == 0) with_size.local = 1;
   std::vector<Journey<T>> journeys;
   const auto bytes = [](int64_t count) { return count * static_cast<int64_t>(sizeof(T)); };
   for (const BucketPlace<T>& b : buckets)
@@ -39,6 +42,18 @@ const SchemeKind& FindScheme(const std::string& name) {
   throw ConfigError(
       fmt::format("there is no exchange \"{}\"", name),
       fmt::format("take one of those that are built: {}", fmt::join(registry.Names(), ", ")));
+}
+
+int LocalRanks(const std::vector<std::string>& hosts) {
+  size_t local = 1;
+  while (local < hosts.size() && hosts[local] == hosts[0]) ++local;
+  if (!std::has_single_bit(local) || hosts.size() % local != 0) return 1;
+  std::set<std::string> seen;
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    if (r % local == 0 && !seen.insert(hosts[r]).second) return 1;
+    if (hosts[r] != hosts[r / local * local]) return 1;
+  }
+  return static_cast<int>(local);
 }
 
 template <typename T>

@@ -19,17 +19,28 @@ struct SchemeSettings {
   size_t message_bytes = 0;        // of one message, about; 0: kFirstMessageBytes
   int branches = 2;                // of the tree that hands values out
   std::string algorithm = "auto";  // of the sum on all ranks: auto, owners, halving
+  // Seconds that rank 0 waits for the gradients of others, from when its own are there; < 0: for
+  // ever. Of schemes that may leave out.
+  double timeout = -1;
+  int local = 0;  // ranks of a host, see LocalRanks; 0: not told, as 1
 };
+
+// How many neighbouring ranks each host has, if that is the same power of two everywhere: then sums
+// inside hosts first have the bits of any other sum. Else 1: every rank counts as a host.
+int LocalRanks(const std::vector<std::string>& hosts);
 
 struct SchemeKind {
   std::string name;
   std::string summary;
-  bool root_updates = false;  // rank 0 alone updates, and hands the values out
+  bool root_updates = false;   // rank 0 alone updates, and hands the values out
+  bool may_leave_out = false;  // late ranks, by SchemeSettings::timeout
   // The programs for `bytes` bytes in `count` elements.
   using Writer = std::function<std::vector<Program>(const SchemeSettings&, int rank, int size,
                                                     int64_t count, int64_t bytes)>;
   Writer sum;
   Writer spread;  // of root_updates
+  // In a few words, for the log; settings.local is told.
+  std::function<std::string(const SchemeSettings&, int size)> describe;
 };
 
 using SchemeRegistry = Registry<SchemeKind>;
@@ -57,6 +68,8 @@ class Agreement {
   void OnGradients(int bucket);
   // Where updates(): the bucket has been updated.
   void OnUpdated(int bucket);
+  // Of rank 0, with a timeout: late ranks are left out of the bucket's sum.
+  void OnTimeUp(int bucket) { engine_.OnTimeUp(bucket); }
   void Close() { engine_.Close(); }
   bool Poll(Transport& transport);
   // Since the last call: buckets whose sum is here and asks for an update, and buckets whose new
@@ -66,6 +79,7 @@ class Agreement {
   std::vector<int> TakeValues() { return std::exchange(values_, {}); }
   bool updates() const { return !root_updates_ || rank_ == 0; }  // this rank does
   bool Idle() const { return engine_.Idle(); }
+  bool Busy() const { return engine_.Busy(); }
   std::vector<int> Awaited() const { return engine_.Awaited(); }
   int64_t bytes_sent() const { return engine_.bytes_sent(); }
   int64_t bytes_received() const { return engine_.bytes_received(); }

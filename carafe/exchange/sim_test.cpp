@@ -317,5 +317,94 @@ TEST(Sim, ADelayedMessageDelaysAndNoMore) {
   }
 }
 
+// The server with a timeout. Rank r's gradient of step s is 2^(r + 4 s); rank `late` takes `delay`
+// seconds more in the first step.
+struct LateRun {
+  static constexpr int kRanks = 4, kSteps = 4;
+  static constexpr double kCompute = 0.01, kTimeout = 0.1;
+  std::vector<float> sums;     // rank 0's, by step
+  std::vector<double> closed;  // when
+  bool complete = false;
+
+  LateRun(int late, double delay) : network_(kRanks) {
+    for (int r = 0; r < kRanks; ++r) {
+      ranks_[r].agreement = std::make_unique<Agreement<float>>(
+          FindScheme("server"), SchemeSettings{.timeout = kTimeout}, r, kRanks,
+          std::vector<BucketPlace<float>>{
+              {.gradient = &ranks_[r].gradient, .value = &ranks_[r].value, .count = 1}},
+          ChannelTags{100, 1000});
+      Step(r, r == late ? delay : 0);
+    }
+    network_.Run([this](int r) { Wake(r); });
+    complete = std::all_of(std::begin(ranks_), std::end(ranks_),
+                           [](const Rank& rank) { return rank.step == kSteps; });
+  }
+  static float Gradient(int rank, int step) {
+    return std::exp2f(static_cast<float>(rank + 4 * step));
+  }
+
+ private:
+  struct Rank {
+    std::unique_ptr<Agreement<float>> agreement;
+    float gradient = 0, value = 0;
+    int step = 0;
+  };
+  void Step(int r, double delay) {
+    network_.At(network_.now() + kCompute + delay, r, [this, r] {
+      Rank& rank = ranks_[r];
+      rank.gradient = Gradient(r, rank.step);
+      rank.agreement->OnGradients(0);
+      if (r != 0) return;
+      network_.At(network_.now() + kTimeout, 0, [this, step = rank.step] {
+        if (ranks_[0].step == step) ranks_[0].agreement->OnTimeUp(0);
+      });
+    });
+  }
+  void Wake(int r) {
+    Rank& rank = ranks_[r];
+    while (rank.agreement->Poll(network_.transport(r))) {
+    }
+    for (int b : rank.agreement->TakeSums()) {
+      sums.push_back(rank.gradient);
+      closed.push_back(network_.now());
+      rank.agreement->OnUpdated(b);
+      while (rank.agreement->Poll(network_.transport(r))) {
+      }
+    }
+    if (!rank.agreement->TakeValues().empty() && ++rank.step < kSteps) Step(r, 0);
+  }
+
+  SimNetwork network_;
+  Rank ranks_[kRanks];
+};
+
+TEST(Sim, AServerWithATimeoutTakesTheMeanOfThoseThatCameAndLateOnesCountOnce) {
+  const auto g = LateRun::Gradient;
+  const LateRun run(2, 0.14);
+  ASSERT_TRUE(run.complete);
+  EXPECT_FLOAT_EQ(run.sums[0], (g(0, 0) + g(1, 0) + g(3, 0)) * 4 / 3);
+  EXPECT_NEAR(run.closed[0], 0.11, 0.001);
+  EXPECT_FLOAT_EQ(run.sums[1], (g(0, 1) + g(1, 1) + g(2, 0) + g(2, 1) + g(3, 1)) * 4 / 5);
+  EXPECT_EQ(run.sums[2], g(0, 2) + g(1, 2) + g(2, 2) + g(3, 2));
+  EXPECT_EQ(run.sums[3], g(0, 3) + g(1, 3) + g(2, 3) + g(3, 3));
+}
+
+TEST(Sim, AServerWithATimeoutLeavesNobodyOutTwiceInARow) {
+  const LateRun run(1, 10);
+  ASSERT_TRUE(run.complete);
+  const auto g = LateRun::Gradient;
+  EXPECT_NEAR(run.closed[0], 0.11, 0.001);
+  EXPECT_GT(run.closed[1], 10);
+  // The time was up long ago when the late gradient came: its next one counts a step later.
+  EXPECT_FLOAT_EQ(run.sums[1], g(0, 1) + g(1, 0) + g(2, 1) + g(3, 1));
+  EXPECT_FLOAT_EQ(run.sums[2], (g(0, 2) + g(1, 1) + g(1, 2) + g(2, 2) + g(3, 2)) * 4 / 5);
+}
+
+TEST(Sim, AServerWithATimeoutThatNobodyMissesIsThePlainServer) {
+  const LateRun run(1, 0.05);
+  ASSERT_TRUE(run.complete);
+  for (int s = 0; s < LateRun::kSteps; ++s) EXPECT_EQ(run.sums[s], 15 * std::exp2f(4.f * s));
+}
+
 }  // namespace
 }  // namespace carafe

@@ -32,8 +32,7 @@ class StepGuard {
   }
   void Finish() {
     Ensure(phase_ == Phase::kOpen, "FinishStep was called twice");
-    Ensure(count_ == plan_.bucket_of.size() * static_cast<size_t>(workers_),
-           "FinishStep without the gradients of all parameters");
+    Ensure(all_announced(), "FinishStep without the gradients of all parameters");
     for (auto& worker : announced_) worker.assign(worker.size(), false);
     for (size_t b = 0; b < states_.size(); ++b) {
       Reset(static_cast<int>(b));
@@ -62,6 +61,9 @@ class StepGuard {
   }
   void Claim(int bucket) { states_[static_cast<size_t>(bucket)].update = Update::kRunning; }
   void Updated(int bucket) { states_[static_cast<size_t>(bucket)].update = Update::kNone; }
+  bool all_announced() const {
+    return count_ == plan_.bucket_of.size() * static_cast<size_t>(workers_);
+  }
   bool between_steps() const { return phase_ == Phase::kOpen && count_ == 0; }
   int64_t steps() const { return steps_; }
 

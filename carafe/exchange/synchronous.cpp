@@ -1,5 +1,7 @@
 #include "carafe/exchange/synchronous.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "carafe/base/error.h"
 #include "carafe/base/timer.h"
 #include "carafe/exchange/carrier.h"
 #include "carafe/exchange/plan.h"
@@ -54,6 +57,10 @@ class Synchronous final : public Exchange<T> {
         serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
         guard_(plan_, setup.workers),
         ready_times_(setup.params.size()) {
+    if (setup.scheme.timeout >= 0 && !kind.may_leave_out)
+      throw ConfigError(
+          fmt::format("--exchange_timeout is for --exchange=server, not for {}", kind.name),
+          "leave it out, or take the server");
     for (size_t b = plan_.buckets.size(); b-- > 0;) urgent_first_.push_back(static_cast<int>(b));
     std::vector<BucketPlace<T>> places = Places<T>(plan_, setup.params);
     if (!several_ranks_) {
@@ -93,12 +100,14 @@ class Synchronous final : public Exchange<T> {
       throw ConfigError("gradients are exchanged in the memory of the CPU only",
                         "train on the CPU, or on one GPU");
     bool complete = false;
+    bool last = false;
     {
       std::lock_guard lock(mutex_);
       complete = guard_.Announce(worker, param);
+      last = guard_.all_announced();
     }
     if (worker == 0) NoteReady(param);
-    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)]);
+    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)], last);
   }
 
   void FinishStep(const StepVotes& mine) override {
@@ -107,7 +116,7 @@ class Synchronous final : public Exchange<T> {
       guard_.Finish();
     }
     if (!overlap_)
-      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b));
+      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b), true);
     carrier_->Vote(mine);
   }
 

@@ -42,8 +42,10 @@ double TimeOfSum(Group& group, const std::string& name, const SchemeSettings& sc
 
 SumCost MeasureSumCost(Group& group, const std::string& exchange, const SchemeSettings& scheme) {
   if (group.size() == 1) return {};
-  const double small = TimeOfSum(group, exchange, scheme, kShort);
-  const double large = TimeOfSum(group, exchange, scheme, kLong);
+  SchemeSettings whole = scheme;
+  whole.timeout = -1;
+  const double small = TimeOfSum(group, exchange, whole, kShort);
+  const double large = TimeOfSum(group, exchange, whole, kLong);
   SumCost cost;
   cost.per_byte =
       std::max(large - small, 0.0) / static_cast<double>((kLong - kShort) * int64_t{sizeof(float)});

@@ -12,18 +12,20 @@ static_assert(std::is_trivially_copyable_v<StepVotes> && sizeof(StepVotes) % siz
 
 constexpr int kFewRanks = 8;  // up to here one message to everyone is the fastest
 
-std::vector<Journey<double>> VoteJourney(int rank, int size, std::span<double> votes) {
+std::vector<Journey<double>> VoteJourney(int rank, int size, bool in_time,
+                                         std::span<double> votes) {
   const int64_t count = static_cast<int64_t>(votes.size());
   Journey<double> journey{.data = votes.data(), .count = count};
-  journey.chunks.push_back(size <= kFewRanks ? SumByAll(rank, size, 0, count)
-                                             : SumByTree(rank, size, 0, count));
+  const auto program = in_time ? SumInTime : size <= kFewRanks ? SumByAll : SumByTree;
+  journey.chunks.push_back(program(rank, size, 0, count));
   return {std::move(journey)};
 }
 
 }  // namespace
 
-Ballot::Ballot(int rank, int size)
-    : engine_(rank, size, VoteJourney(rank, size, votes_), {kVotesTag, kVotesPayloadTag}) {}
+Ballot::Ballot(int rank, int size, bool in_time)
+    : engine_(rank, size, VoteJourney(rank, size, in_time, votes_), {kVotesTag, kVotesPayloadTag}) {
+}
 
 void Ballot::OnVotes(const StepVotes& mine) {
   votes_ = std::bit_cast<decltype(votes_)>(mine);

@@ -14,15 +14,18 @@ namespace carafe {
 
 class Ballot {
  public:
-  Ballot(int rank, int size);
+  // `in_time`: rank 0 counts, and late votes count in the next step (OnTimeUp).
+  Ballot(int rank, int size, bool in_time = false);
 
   // Begins a step; the one before must be complete.
   void OnVotes(const StepVotes& mine);
+  void OnTimeUp() { engine_.OnTimeUp(0); }
   void Close() { engine_.Close(); }
   bool Poll(Transport& transport) { return engine_.Poll(transport); }
   // Once after each step: its sum is in.
   bool TakeComplete(StepVotes* verdict);
   bool Idle() const { return engine_.Idle(); }
+  bool Busy() const { return engine_.Busy(); }
   std::vector<int> Awaited() const { return engine_.Awaited(); }
 
  private:

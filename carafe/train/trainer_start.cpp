@@ -10,8 +10,8 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
-#include "carafe/train/agreement.h"
 #include "carafe/train/algorithm_choice.h"
+#include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 
 namespace carafe {
@@ -32,6 +32,8 @@ void CheckOptions(const TrainOptions& options, int workers) {
   if (options.scheme.branches < 1)
     throw ConfigError(fmt::format("--tree_branches is {}", options.scheme.branches),
                       "use 1 or more");
+  if (std::isnan(options.scheme.timeout))
+    throw ConfigError("--exchange_timeout is no number", "give seconds");
   CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
   CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
   if (!options.weights.empty() && !options.snapshot.empty()) {
@@ -249,6 +251,7 @@ template <typename T>
 void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
   if (ranks.size() == 1) return;
   for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
+  LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), options_.scheme));
   const std::string advice = PinningAdvice(ranks);
   if (!advice.empty()) LogWarning("{}", advice);
 }

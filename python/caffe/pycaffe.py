@@ -115,14 +115,19 @@ def _fill(net, arrays, wanted, half):
     if set(arrays) != set(wanted):
         what = "Input blob" if half == "data" else "Top diff"
         raise Exception(
-            "{} arguments do not match net {}.".format(what, "inputs" if half == "data" else "outputs")
+            "{} arguments do not match net {}. Given: {}; the net has: {}".format(
+                what, "inputs" if half == "data" else "outputs", ", ".join(arrays), ", ".join(wanted) or "none")
         )
     for name, array in arrays.items():
         blob = net.blobs[name]
         array = np.asarray(array)
         if array.ndim == 0 or not blob.shape or array.shape[0] != blob.shape[0]:
-            raise Exception("{} is not batch sized".format("Input" if half == "data" else "Diff"))
-        getattr(blob, half)[...] = array
+            raise Exception("{} is not batch sized: {!r} has the shape {}, the array {}".format(
+                "Input" if half == "data" else "Diff", name, blob.shape, array.shape))
+        try:
+            getattr(blob, half)[...] = array
+        except ValueError as error:
+            raise ValueError("{!r} has the shape {}: {}".format(name, blob.shape, error)) from None
 
 
 def _net_forward(self, blobs=None, start=None, end=None, **kwargs):

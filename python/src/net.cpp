@@ -14,6 +14,7 @@
 #include "carafe/net/weights.h"
 #include "carafe/net/weights_hdf5.h"
 #include "carafe/train/summary.h"
+#include "python/src/collected.h"
 #include "python/src/layer.h"
 #include "python/src/net.h"
 #include "python/src/session.h"
@@ -23,8 +24,8 @@ namespace py = pybind11;
 namespace carafe::python {
 
 NetObject::NetObject(std::shared_ptr<Net<float>> net, std::shared_ptr<Stream> stream, uint64_t seed,
-                     const Replica& replica)
-    : net_(std::move(net)), stream_(std::move(stream)), replica_(replica) {
+                     const Replica& replica, std::shared_ptr<Turn> turn)
+    : net_(std::move(net)), stream_(std::move(stream)), replica_(replica), turn_(std::move(turn)) {
   pass_.seed = seed;
 }
 
@@ -44,22 +45,81 @@ void NetObject::CheckRange(int first, int last) const {
 
 double NetObject::Forward(int first, int last) {
   CheckRange(first, last);
+  const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
   if (first == 0) pass_.index = next_pass_++;
   RunContext run = Context();
-  const py::gil_scoped_release unlocked;
-  return net_->ForwardFromTo(run, first, last);
+  const double loss = net_->ForwardFromTo(run, first, last);
+  if (first <= last) RememberShapes(static_cast<size_t>(first), static_cast<size_t>(last));
+  return loss;
+}
+
+void NetObject::RememberShapes(size_t first, size_t last) {
+  ran_with_.resize(net_->layers().size());
+  for (size_t l = first; l <= last; ++l) {
+    size_t next = 0;
+    ran_with_[l].resize(net_->bottoms()[l].size() + net_->tops()[l].size());
+    for (const auto* side : {&net_->bottoms()[l], &net_->tops()[l]}) {
+      for (const Blob<float>* blob : *side) {
+        Shape& shape = ran_with_[l][next++];
+        if (!(shape == blob->shape())) shape = blob->shape();
+      }
+    }
+  }
+}
+
+namespace {
+
+struct Silence {
+  explicit Silence(bool& on) : on(on) { on = true; }
+  ~Silence() { on = false; }
+  bool& on;
+};
+
+}  // namespace
+
+// A layer's backward pass uses what its forward pass left (columns, masks, formats): with other
+// shapes since, it would read beyond the end of that. One that has not run at all does so now.
+void NetObject::PrepareBackward(RunContext& run, size_t first, size_t last) {
+  ran_with_.resize(net_->layers().size());
+  for (size_t l = first; l <= last; ++l) {
+    const auto& bottoms = net_->bottoms()[l];
+    if (bottoms.empty()) continue;
+    if (ran_with_[l].empty()) {
+      const Silence silence(silent_);  // no pass that hooks are told of
+      net_->ForwardFromTo(run, static_cast<int>(l), static_cast<int>(l));
+      RememberShapes(l, l);
+    }
+    size_t next = 0;
+    for (const auto* side : {&bottoms, &net_->tops()[l]}) {
+      for (const Blob<float>* blob : *side) {
+        const Shape& shape = ran_with_[l][next++];
+        if (shape == blob->shape()) continue;
+        throw ConfigError(
+            fmt::format("backward: a blob of layer \"{}\" has the shape {}, but had {} in the last "
+                        "forward pass",
+                        net_->layers()[l]->name(), blob->shape().ToString(), shape.ToString()),
+            "call forward() after reshape(), then backward()");
+      }
+    }
+  }
 }
 
 void NetObject::Backward(int first, int last) {
   CheckRange(first, last);
-  RunContext run = Context();
   const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
+  RunContext run = Context();
+  if (last <= first) {
+    PrepareBackward(run, static_cast<size_t>(last), static_cast<size_t>(first));
+  }
   net_->BackwardFromTo(run, first, last);
 }
 
 void NetObject::Reshape() {
-  RunContext run = Context();
   const py::gil_scoped_release unlocked;
+  const std::lock_guard turn(*turn_);
+  RunContext run = Context();
   net_->Reshape(run);
 }
 
@@ -69,9 +129,12 @@ void NetObject::AddHook(When when, py::object hook) {
 }
 
 void NetObject::OnLayer(When when, int layer) {
-  if (hooks_[when].empty()) return;
+  if (silent_ || hooks_[when].empty()) return;
   const py::gil_scoped_acquire lock;
-  for (const py::object& hook : hooks_[when]) hook(layer);
+  for (size_t i = 0; i < hooks_[when].size(); ++i) {  // a hook may add hooks
+    const py::object hook = hooks_[when][i];
+    if (hook) hook(layer);
+  }
 }
 
 namespace {
@@ -143,7 +206,8 @@ std::shared_ptr<NetObject> MakeNet(const Path& file, int phase, int level,
     net->Initialise(*stream, seed);
     if (weights) LoadWeights(*stream, weights->string(), *net);
   }
-  return std::make_shared<NetObject>(net, stream, seed, replica);
+  return std::make_shared<NetObject>(net, stream, seed, replica,
+                                     std::make_shared<NetObject::Turn>());
 }
 
 std::shared_ptr<NetObject> MakeNetOldWay(const Path& file, const Path& weights, int phase) {
@@ -210,6 +274,7 @@ const std::vector<int>& IdsOf(const NetObject& self, const std::vector<std::vect
 void BindNet(py::module_& module) {
   using Unlock = py::call_guard<py::gil_scoped_release>;
   py::class_<NetObject, std::shared_ptr<NetObject>> net(module, "Net", py::dynamic_attr(),
+                                                        Collected<NetObject>::Setup(),
                                                         "A net that was read from a prototxt.");
   net.def(py::init(&MakeNet), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
           py::arg("stages") = py::none(), py::arg("weights") = py::none())

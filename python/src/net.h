@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,16 @@
 
 namespace carafe::python {
 
-// Used by one thread of Python at a time; the interpreter's lock is released while the net runs.
+// The interpreter's lock is released while the net runs. Threads of Python that run the same net do
+// so one after the other; hooks and layers written in Python may run it again from within.
 class NetObject : private LayerEvents {
  public:
+  // Held by whoever runs the net, or the solver that it belongs to; never waited for with the
+  // interpreter's lock.
+  using Turn = std::recursive_mutex;
   // `net` with all that it needs to live.
   NetObject(std::shared_ptr<Net<float>> net, std::shared_ptr<Stream> stream, uint64_t seed,
-            const Replica& replica);
+            const Replica& replica, std::shared_ptr<Turn> turn);
   ~NetObject() override;
 
   Net<float>& net() const { return *net_; }
@@ -35,19 +40,37 @@ class NetObject : private LayerEvents {
     pass_.origin = origin;
   }
 
+  // What Backward needs of a forward pass that was not run by Forward.
+  void RememberShapes(size_t first, size_t last);
+  void RememberShapes() { RememberShapes(0, net_->layers().size() - 1); }
+
   void AddHook(When when, pybind11::object hook);
   void SetInputArrays(const pybind11::array& data, const pybind11::array& labels);
+
+  template <typename F>
+  void VisitHeld(const F& visit) {  // see collected.h
+    for (auto& hooks : hooks_) {
+      for (pybind11::object& hook : hooks) visit(hook);
+    }
+    visit(input_data_);
+    visit(input_labels_);
+  }
 
  private:
   void OnLayer(When when, int layer) override;
   RunContext Context() const;
   void CheckRange(int first, int last) const;
+  void PrepareBackward(RunContext& run, size_t first, size_t last);
 
   std::shared_ptr<Net<float>> net_;
   std::shared_ptr<Stream> stream_;
   Pass pass_;
   const Replica replica_;
+  const std::shared_ptr<Turn> turn_;
   int64_t next_pass_ = 0;
+  // By layer: its bottoms and tops in the last forward pass; empty before the first one.
+  std::vector<Shapes> ran_with_;
+  bool silent_ = false;                                 // hooks are not called
   std::array<std::vector<pybind11::object>, 4> hooks_;  // by When
   pybind11::object input_data_, input_labels_;          // what MemoryData reads
 };

@@ -23,10 +23,15 @@ Session& Session::Get() {
 
 std::shared_ptr<Group> Session::group() {
   if (!group_ && IsEmbedded()) group_ = std::make_shared<Group>();  // the program has the ranks
-  if (!group_) {
+  if (group_) return group_;
+  std::shared_ptr<Group> made;
+  {
     const py::gil_scoped_release unlocked;
-    group_ = StartGroup();
+    const std::lock_guard lock(starting_);
+    if (!started_) started_ = StartGroup();
+    made = started_;
   }
+  if (!group_) group_ = made;
   return group_;
 }
 
@@ -36,6 +41,7 @@ void Session::Close() {
     if (const auto live = action.lock()) (*live)();
   }
   closing_.clear();
+  started_.reset();
   group_.reset();
 }
 

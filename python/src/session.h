@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class Session {
 
  private:
   std::shared_ptr<Group> group_;
+  std::mutex starting_;             // of the group, without the interpreter's lock
+  std::shared_ptr<Group> started_;  // under it
   std::vector<std::weak_ptr<std::function<void()>>> closing_;
   bool failed_ = false, told_ = false;
   std::optional<uint64_t> seed_;

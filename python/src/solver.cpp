@@ -7,12 +7,15 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
 #include "carafe/solvers/update_rule.h"
 #include "carafe/train/trainer.h"
+#include "python/src/collected.h"
 #include "python/src/net.h"
 #include "python/src/session.h"
 
@@ -29,15 +32,21 @@ void CheckSignals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Called without the interpreter's lock, and let go with it.
-std::function<void()> Callable(py::object callable) {
-  const std::shared_ptr<py::object> held(new py::object(std::move(callable)), [](py::object* o) {
+// Used and let go of with the interpreter's lock, by whomever.
+using SharedObject = std::shared_ptr<py::object>;
+
+SharedObject Share(py::object object) {
+  return SharedObject(new py::object(std::move(object)), [](py::object* o) {
     const py::gil_scoped_acquire lock;
     delete o;
   });
+}
+
+// Called without the interpreter's lock.
+std::function<void()> Callable(const SharedObject& held) {
   return [held] {
     const py::gil_scoped_acquire lock;
-    (*held)();
+    if (*held) (*held)();
   };
 }
 
@@ -45,6 +54,7 @@ std::function<void()> Callable(py::object callable) {
 struct Training {
   std::shared_ptr<Group> group;
   std::shared_ptr<Stream> stream;
+  std::shared_ptr<NetObject::Turn> turn = std::make_shared<NetObject::Turn>();
   std::unique_ptr<Trainer<float>> trainer;
   std::shared_ptr<std::function<void()>> on_close;  // run while the group is still there
 };
@@ -84,47 +94,51 @@ class SolverObject {
       training_->trainer =
           std::make_unique<Trainer<float>>(spec, options, *training_->group, *training_->stream);
     });
-    Training* const raw = training_.get();
-    training_->on_close = std::make_shared<std::function<void()>>([raw] {
-      raw->trainer->solver().Disconnect();
-      raw->group.reset();
-    });
+    // What the exchange lets go of may be the last that holds the solver: an exception with its
+    // traceback. So the training is held meanwhile.
+    training_->on_close =
+        std::make_shared<std::function<void()>>([weak = std::weak_ptr<Training>(training_)] {
+          const std::shared_ptr<Training> kept = weak.lock();
+          if (!kept) return;
+          kept->trainer->solver().Disconnect();
+          kept->group.reset();
+        });
     Session::Get().AtClose(training_->on_close);
     net_ = Wrap(solver().net());
-    for (const auto& net : solver().test_nets()) test_nets_.append(Wrap(*net));
+    for (const auto& net : solver().test_nets()) test_nets_.attr("append")(Wrap(*net));
     FollowSolver();
   }
 
   Solver<float>& solver() const { return training_->trainer->solver(); }
   const py::object& net() const { return net_; }
-  const py::list& test_nets() const { return test_nets_; }
+  const py::object& test_nets() const { return test_nets_; }
 
   void Step(int64_t count) {
     if (count < 0) throw py::value_error("step takes a number of iterations, 0 or more");
-    Together([&] { trainer().Step(count); });
-    FollowSolver();
+    Iterate([&] { trainer().Step(count); });
   }
   void Solve(const std::optional<Path>& snapshot) {
     if (snapshot) Restore(*snapshot);
-    Together([&] { trainer().Run(); });
-    FollowSolver();
+    Iterate([&] { trainer().Run(); });
   }
   void Restore(const Path& snapshot) {
-    Together([&] { trainer().Restore(snapshot.string()); });
+    Between([&] { trainer().Restore(snapshot.string()); });
     FollowSolver();
   }
   void Snapshot() {
     Together([&] { trainer().Snapshot(); });
   }
   void ApplyUpdate() {
-    Together([&] {
+    Between([&] {
       CheckSignals();
       solver().ApplyUpdate();
     });
   }
   void AddCallback(const py::object& on_start, const py::object& on_gradients_ready) {
-    SolverCallback callback{Callable(on_start), Callable(on_gradients_ready)};
-    Together([&] { solver().AddCallback(std::move(callback)); });
+    const SharedObject start = Share(on_start), ready = Share(on_gradients_ready);
+    SolverCallback callback{Callable(start), Callable(ready)};
+    Between([&] { solver().AddCallback(std::move(callback)); });
+    called_.insert(called_.end(), {start, ready});
   }
   // Rates are proportional to base_lr in every policy.
   void SetBaseRate(double rate) {
@@ -136,6 +150,12 @@ class SolverObject {
     scale_ = rate / written;
     solver().learning_rate().SetScale(scale_, 0);
   }
+  template <typename F>
+  void VisitHeld(const F& visit) {  // see collected.h
+    visit(net_);
+    visit(test_nets_);
+    for (const SharedObject& object : called_) visit(*object);
+  }
   double BaseRate() const { return solver().param().base_lr() * scale_; }
 
  private:
@@ -146,7 +166,7 @@ class SolverObject {
   py::object Wrap(Net<float>& net) const {
     return py::cast(std::make_shared<NetObject>(std::shared_ptr<Net<float>>(training_, &net),
                                                 training_->stream, solver().seed(),
-                                                solver().replica()));
+                                                solver().replica(), training_->turn));
   }
   // What a pass of solver.net from Python sees next is what the solver's next step will see.
   void FollowSolver() {
@@ -159,6 +179,7 @@ class SolverObject {
   void Together(const F& body) const {
     try {
       const py::gil_scoped_release unlocked;
+      const std::lock_guard turn(*training_->turn);
       body();
     } catch (const std::exception& error) {
       Session::Get().Fail(error.what());
@@ -166,9 +187,41 @@ class SolverObject {
     }
   }
 
+  // What callbacks, hooks and layers must not do from within an iteration. Another thread's waits.
+  template <typename F>
+  void Between(const F& body) const {
+    {
+      const py::gil_scoped_release unlocked;
+      const std::lock_guard turn(*training_->turn);
+      if (iterating_) {
+        throw ConfigError(
+            "the solver is in the middle of a step: a callback, hook or layer can neither step nor "
+            "update or restore it, nor add callbacks",
+            "do that after step() or solve() has returned");
+      }
+    }
+    Together(body);
+  }
+  template <typename F>
+  void Iterate(const F& body) {
+    const int64_t before = solver().iteration();
+    Between([&] {
+      struct Mark {
+        explicit Mark(bool& on) : on(on) { on = true; }
+        ~Mark() { on = false; }
+        bool& on;
+      } mark(iterating_);
+      body();
+    });
+    FollowSolver();
+    if (solver().iteration() > before) net_.cast<NetObject&>().RememberShapes();
+  }
+
   std::shared_ptr<Training> training_;
+  bool iterating_ = false;  // read and written by the thread whose turn it is
   py::object net_;
-  py::list test_nets_;
+  py::object test_nets_ = py::list();
+  std::vector<SharedObject> called_;  // the callbacks
   double scale_ = 1;
 };
 
@@ -201,8 +254,8 @@ void BindSolver(py::module_& module) {
       .def_property(
           "base_lr", [](const SolverParamObject& p) { return p.solver->BaseRate(); },
           [](const SolverParamObject& p, double rate) { p.solver->SetBaseRate(rate); });
-  py::class_<SolverObject, std::shared_ptr<SolverObject>>(module, "Solver", py::dynamic_attr(),
-                                                          "A training run.")
+  py::class_<SolverObject, std::shared_ptr<SolverObject>>(
+      module, "Solver", py::dynamic_attr(), Collected<SolverObject>::Setup(), "A training run.")
       .def(py::init<const Path&, const std::string&>(), py::arg("solver_file"),
            py::arg("type") = "")
       .def_property_readonly("net", &SolverObject::net, "The net that is trained.")

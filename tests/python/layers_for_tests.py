@@ -75,6 +75,54 @@ class FailsLate(Times):
             raise ValueError("no luck on rank {} of {}".format(caffe.rank(), caffe.size()))
 
 
+class Raises(Times):
+    """Raises in the method that `where` names."""
+    where = None
+
+    def check(self, method):
+        if Raises.where == method:
+            raise ArithmeticError("wrong in " + method)
+
+    def setup(self, bottom, top):
+        self.check("setup")
+        super().setup(bottom, top)
+
+    def reshape(self, bottom, top):
+        self.check("reshape")
+        super().reshape(bottom, top)
+
+    def forward(self, bottom, top):
+        self.check("forward")
+        super().forward(bottom, top)
+
+    def backward(self, top, propagate_down, bottom):
+        super().backward(top, propagate_down, bottom)
+        self.check("backward")
+
+
+class Proposals(caffe.Layer):
+    """As many rows as the bottom's first value says: known, and told, in forward only."""
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1, 3)
+
+    def forward(self, bottom, top):
+        rows = int(bottom[0].data[0, 0])
+        top[0].reshape(rows, 3)
+        top[0].data[...] = rows
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = top[0].diff.sum()
+
+
+class RunsANet(Times):
+    net = None
+
+    def forward(self, bottom, top):
+        RunsANet.net.forward(x=bottom[0].data)
+        super().forward(bottom, top)
+
+
 class Unfinished(caffe.Layer):
 
     def reshape(self, bottom, top):

@@ -1,6 +1,7 @@
-"""The reference numbers of tests/golden, through caffe.Net and the solvers: layers, whole solver runs.
+"""The reference numbers of tests/golden, through caffe.Net and the solvers: layers, whole solver runs, files of weights, and
+what must be refused.
 
-Random parts are left out here, and what only files show: the native runner has them all.
+Random parts are left out here, and what only tools show: the native runner has them all.
 """
 
 import json
@@ -143,6 +144,55 @@ class Golden(unittest.TestCase):
             if case["kind"] == "solver":
                 with self.subTest(case["name"]):
                     self.run_solver(case)
+
+    def run_model(self, case):
+        with np.load(os.path.join(case["dir"], case["name"] + ".npz")) as file:
+            arrays = dict(file)
+        net = caffe.Net(os.path.join(case["dir"], case["net"]), case.get("phase", caffe.TEST))
+        load = net.load_hdf5 if case.get("load_hdf5") else net.copy_from
+        load(os.path.join(case["dir"], case["weights"]))
+        for key, array in arrays.items():
+            if key.startswith("param/"):
+                _, layer, index = key.split("/")
+                np.testing.assert_array_equal(net.params[layer][int(index)].data, array, key)
+            elif key.startswith("in/"):
+                net.blobs[key[3:]].data[...] = array
+        net.forward()
+        outputs = [key for key in arrays if key.startswith("out/")]
+        self.assertTrue(outputs)
+        for key in outputs:
+            self.assertLessEqual(error_of(arrays[key], net.blobs[key[4:]].data), 1e-4, key)
+
+    def test_files_of_weights(self):
+        for case in self.cases:
+            if case["kind"] == "model":
+                with self.subTest(case["name"]):
+                    self.run_model(case)
+
+    def use(self, case):
+        """Makes a net or solver, and runs it where the case says that only running shows the mistake."""
+        if case.get("solver"):
+            solver = caffe.get_solver(case["path"])
+            if case.get("run"):
+                solver.step(1)
+            return
+        net = caffe.Net(case["path"], case.get("phase", caffe.TRAIN))
+        if case.get("weights"):
+            net.copy_from(case["weights"])
+        if case.get("run"):
+            net.forward()
+        if case.get("run") == "backward":
+            net.backward()
+
+    def test_what_must_be_refused_is_an_exception_that_says_how_to_fix_it(self):
+        refused = 0
+        for case in self.cases:
+            if case["kind"] == "reject":
+                with self.subTest(case["name"]):
+                    with self.assertRaisesRegex(caffe.Error, "(?s)error: .*fix: ", msg=case["why"]):
+                        self.use(case)
+                refused += 1
+        self.assertGreater(refused, 50)
 
 
 if __name__ == "__main__":

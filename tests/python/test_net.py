@@ -227,11 +227,11 @@ class BadInput(WithNets):
 
     def test_wrong_arrays_are_refused(self):
         net = self.net(INPUTS)
-        with self.assertRaisesRegex(Exception, "Input blob arguments do not match net inputs."):
+        with self.assertRaisesRegex(Exception, "Input blob arguments do not match net inputs. Given: y; the net has: x"):
             net.forward(y=np.ones((4, 3)))
-        with self.assertRaisesRegex(Exception, "Input is not batch sized"):
+        with self.assertRaisesRegex(Exception, r"Input is not batch sized: 'x' has the shape \(4, 3\), the array \(5, 3\)"):
             net.forward(x=np.ones((5, 3)))
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(ValueError, r"'x' has the shape \(4, 3\)"):
             net.forward(x=np.ones((4, 7)))
         with self.assertRaises((ValueError, TypeError)):
             net.blobs["x"].data[...] = "text"

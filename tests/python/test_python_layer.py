@@ -117,6 +117,7 @@ class Errors(WithNets):
             self.net(NET % ("Times", "")).layers[0].blobs.add_blob(1)
 
 
+@unittest.skipIf("LD_PRELOAD" in os.environ, "the program is not the one that the sanitizer watches")
 class CommandLine(WithNets):
 
     def carafe(self, kind, *launch):

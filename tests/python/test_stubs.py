@@ -8,6 +8,7 @@ import unittest
 import caffe
 import caffe._caffe
 import caffe.pycaffe
+from nets import ROOT
 
 FOLDER = os.path.dirname(os.path.abspath(caffe.io.__file__))
 
@@ -54,6 +55,17 @@ class Stubs(unittest.TestCase):
 
     def test_package_says_that_it_is_typed(self):
         self.assertTrue(os.path.exists(os.path.join(FOLDER, "py.typed")))
+
+
+class Sources(unittest.TestCase):
+
+    def test_are_written_in_the_oldest_python_that_is_supported(self):
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(ROOT, "python")) for name in names
+                 if name.endswith((".py", ".pyi"))]
+        self.assertGreater(len(found), 15)
+        for path in found:
+            with open(path) as file, self.subTest(path):
+                ast.parse(file.read(), path, feature_version=(3, 9))
 
 
 if __name__ == "__main__":

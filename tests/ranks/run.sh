@@ -87,6 +87,7 @@ for mpi in $mpis; do
   for ranks in 2 3 4; do
     expect_ok "$mpi" $ranks sums
     expect_ok "$mpi" $ranks group
+    CARAFE_SHM=off expect_ok "$mpi" $ranks sums
     expect_error "$mpi" $ranks 20 'rank 0 says: rank 1 on [^ ]+: error: no such file' agree
     expect_error "$mpi" $ranks 20 'rank 0 says: .*train_lmdb: record 17' fail 1
     expect_error "$mpi" $ranks 20 'rank 0 says: .*train_lmdb: record 17' fail 0
@@ -97,6 +98,17 @@ for mpi in $mpis; do
   RANKS_CHECK_SILENCE=2 expect_error "$mpi" 3 40 'rank 2 on [^ ]+ is lost: no sign of life' stop 2
   RANKS_CHECK_SILENCE=2 expect_error "$mpi" 3 40 'rank 1 says: .*rank 0 on [^ ]+ is lost' stop 0
   expect_end "$mpi" 3 40 leave 1
+
+  # Two jobs at once on one host share nothing, and leave nothing behind.
+  before=$(ls /dev/shm)
+  (launch "$mpi" 2 "$program" sums && cp "$work/out" "$work/other") &
+  other=$!
+  work2=$work; work=$work2/second; mkdir -p "$work"
+  expect_ok "$mpi" 3 sums
+  work=$work2
+  wait $other
+  result "$mpi, another job meanwhile" "$(grep -q '^ok sums on 2 ranks' "$work/other" || echo failed)"
+  result "$mpi, nothing is left in /dev/shm" "$(comm -13 <(echo "$before") <(ls /dev/shm) | grep -i carafe)"
 done
 
 # No launcher: one rank, and no MPI library in the process.

@@ -1,4 +1,4 @@
-#include "carafe/train/agreement.h"
+#include "carafe/train/same_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,52 @@
+// Memory that processes of one host share without a name in any file system: it is gone when the
+// last of them ends, however that happens, and no size of /dev/shm limits it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace carafe {
+
+// Equal texts are processes that can share memory: same machine, host name, network, processes and
+// user. Two hosts that are namespaces of one kernel differ. Empty if that cannot be told.
+std::string HostIdentity();
+
+class ShmSegment {
+ public:
+  ShmSegment() = default;
+  // Zeros; throws CommError when the system has none to give.
+  static ShmSegment Make(size_t bytes);
+  // What process `pid` of this host has open as `descriptor`; throws CommError.
+  static ShmSegment Open(int64_t pid, int descriptor, size_t bytes);
+  ~ShmSegment();
+  ShmSegment(ShmSegment&& other) noexcept;
+  ShmSegment& operator=(ShmSegment&& other) noexcept;
+
+  char* data() const { return data_; }
+  int descriptor() const { return descriptor_; }
+  void CloseDescriptor();  // everyone has opened it: the memory stays
+
+ private:
+  ShmSegment(int descriptor, size_t bytes);
+
+  char* data_ = nullptr;
+  size_t bytes_ = 0;
+  int descriptor_ = -1;
+};
+
+// Tells whether a process has ended, even if its id was given to another since.
+class ProcessWatch {
+ public:
+  ProcessWatch() = default;
+  explicit ProcessWatch(int64_t pid);
+  ~ProcessWatch();
+  ProcessWatch(ProcessWatch&& other) noexcept;
+  ProcessWatch& operator=(ProcessWatch&& other) noexcept;
+  bool ended() const;  // false where the system does not tell
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace carafe

@@ -1,0 +1,237 @@
+#include "carafe/comm/shm_transport.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/run_ranks.h"
+#include "carafe/comm/shm_lane.h"
+#include "carafe/comm/tags.h"
+#include "carafe/comm/thread_transport.h"
+
+namespace carafe {
+namespace {
+
+// Carries the set-up only: whatever else goes through it is not in shared memory.
+class SetUpOnly final : public Transport {
+ public:
+  explicit SetUpOnly(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::string& host() const override { return inner_->host(); }
+  Request Send(int to, int tag, const void* data, size_t bytes) override {
+    if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
+    return inner_->Send(to, tag, data, bytes);
+  }
+  Request Receive(int from, int tag, void* data, size_t bytes) override {
+    if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
+    return inner_->Receive(from, tag, data, bytes);
+  }
+  bool Done(Request request) override { return inner_->Done(request); }
+  void Finish() override { inner_->Finish(); }
+  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+};
+
+void RunShm(int n, const std::function<void(Transport&)>& rank_main) {
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < n; ++r)
+    threads.emplace_back([&, r] {
+      const std::unique_ptr<Transport> transport = WithSharedMemory(
+          std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), {.identity = "here"});
+      rank_main(*transport);
+      transport->Finish();
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Await(Transport& transport, Transport::Request request) {
+  while (!transport.Done(request)) std::this_thread::yield();
+}
+
+std::vector<int> Content(size_t length, int first) {
+  std::vector<int> content(length);
+  std::iota(content.begin(), content.end(), first);
+  return content;
+}
+
+TEST(ShmTransport, DeliversMessagesOfAnySizeInOrderPerTag) {
+  for (int size : {2, 3, 7})
+    RunShm(size, [](Transport& t) {
+      const int next = (t.rank() + 1) % t.size();
+      const int last = (t.rank() + t.size() - 1) % t.size();
+      std::vector<std::vector<int>> out, in;
+      std::vector<Transport::Request> requests;
+      for (size_t length : {0, 1, 1023, 1024, 1025, 5000, 3, 65536, 65537, 1000000, 7}) {
+        out.push_back(Content(length, t.rank() * 100));
+        in.emplace_back(length, -1);
+      }
+      for (const auto& message : out)
+        requests.push_back(t.Send(next, 5, message.data(), message.size() * sizeof(int)));
+      for (auto& message : in)
+        requests.push_back(t.Receive(last, 5, message.data(), message.size() * sizeof(int)));
+      while (!requests.empty()) std::erase_if(requests, [&](auto r) { return t.Done(r); });
+      for (const auto& message : in) EXPECT_EQ(message, Content(message.size(), last * 100));
+    });
+}
+
+// Letters, slots and their ends in every order that a fixed seed gives.
+TEST(ShmTransport, SurvivesManyMessagesOfManyTagsInRandomOrder) {
+  RunShm(3, [](Transport& t) {
+    std::mt19937 random(17);
+    constexpr int kTags = 5, kMessages = 600;
+    std::vector<std::vector<int>> out, in[3];
+    std::vector<int> tags;
+    for (int i = 0; i < kMessages; ++i) {
+      const size_t length = random() % 3 == 0 ? random() % 100000 : random() % 2000;
+      tags.push_back(static_cast<int>(random() % kTags) + 10);
+      out.push_back(Content(length, i));
+      for (auto& all : in) all.emplace_back(length, -1);
+    }
+    std::vector<Transport::Request> requests;
+    std::vector<int> order(kMessages);
+    std::iota(order.begin(), order.end(), 0);
+    // Receives of one tag stay in order, tags do not.
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return (tags[a] * 7 + t.rank()) % kTags < (tags[b] * 7 + t.rank()) % kTags;
+    });
+    for (int i = 0; i < kMessages; ++i)
+      for (int r = 0; r < 3; ++r) {
+        if (r == t.rank()) continue;
+        requests.push_back(t.Send(r, tags[i], out[i].data(), out[i].size() * sizeof(int)));
+        auto& place = in[r][order[i]];
+        requests.push_back(t.Receive(r, tags[order[i]], place.data(), place.size() * sizeof(int)));
+      }
+    while (!requests.empty()) std::erase_if(requests, [&](auto r) { return t.Done(r); });
+    for (int r = 0; r < 3; ++r) {
+      if (r == t.rank()) continue;
+      EXPECT_EQ(in[r], out);
+    }
+  });
+}
+
+TEST(ShmTransport, LendsWhatItHasInsteadOfCopyingIt) {
+  RunShm(2, [](Transport& t) {
+    const size_t bytes = 40000 * sizeof(int);
+    for (int round = 0; round < 50; ++round) {
+      const std::vector<int> mine = Content(40000, round + t.rank());
+      const int other = 1 - t.rank();
+      ASSERT_TRUE(t.CanLend(other, bytes));
+      Await(t, t.Send(other, 9, mine.data(), bytes));
+      const Transport::Request loan = t.Borrow(other, 9, bytes);
+      Await(t, loan);
+      const int* lent = static_cast<const int*>(t.Lent(loan));
+      EXPECT_EQ(std::vector<int>(lent, lent + 40000), Content(40000, round + other));
+      t.Return(loan);
+    }
+  });
+}
+
+TEST(ShmTransport, LoansThatAreKeptDoNotStopTheOtherMessages) {
+  RunShm(2, [](Transport& t) {
+    constexpr size_t kCount = 60000;
+    const int other = 1 - t.rank();
+    const std::vector<int> mine = Content(kCount, 5);
+    std::vector<Transport::Request> sends, loans, receives;
+    std::vector<std::vector<int>> in;
+    for (int i = 0; i < 12; ++i) sends.push_back(t.Send(other, 20 + i, mine.data(), kCount * 4));
+    for (int i = 0; i < 12; ++i) {
+      if (t.CanLend(other, kCount * 4)) {
+        loans.push_back(t.Borrow(other, 20 + i, kCount * 4));
+        Await(t, loans.back());
+      } else {
+        in.emplace_back(kCount);
+        receives.push_back(t.Receive(other, 20 + i, in.back().data(), kCount * 4));
+      }
+    }
+    EXPECT_FALSE(loans.empty());
+    EXPECT_FALSE(receives.empty());
+    while (!receives.empty() || !sends.empty()) {
+      std::erase_if(receives, [&](auto r) { return t.Done(r); });
+      std::erase_if(sends, [&](auto r) { return t.Done(r); });
+    }
+    for (auto loan : loans) {
+      const int* lent = static_cast<const int*>(t.Lent(loan));
+      EXPECT_EQ(std::vector<int>(lent, lent + kCount), mine);
+      t.Return(loan);
+    }
+    for (const auto& got : in) EXPECT_EQ(got, mine);
+  });
+}
+
+TEST(ShmTransport, RefusesAMessageOfAnotherSize) {
+  RunShm(2, [](Transport& t) {
+    int content[2] = {};
+    if (t.rank() == 0) {
+      Await(t, t.Send(1, 7, content, sizeof content));
+    } else {
+      EXPECT_THROW(Await(t, t.Receive(0, 7, content, sizeof(int))), CommError);
+    }
+  });
+}
+
+// Ranks that go through the inner transport say so by its error.
+void ExpectNotShared(const std::function<ShmOptions(int rank)>& options) {
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(2);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      const auto transport =
+          WithSharedMemory(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), options(r));
+      int content = 0;
+      EXPECT_THROW(transport->Send(1 - r, 7, &content, sizeof content), std::runtime_error);
+      EXPECT_FALSE(transport->CanLend(1 - r, 100000));
+      transport->Finish();
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ShmTransport, LeavesRanksOfOtherHostsToTheInnerTransport) {
+  ExpectNotShared([](int rank) { return ShmOptions{.identity = rank == 0 ? "h1" : "h2"}; });
+  ExpectNotShared([](int) { return ShmOptions{.identity = ""}; });
+}
+
+TEST(ShmTransport, FallsBackWhereOneRankGetsNoMemory) {
+  ExpectNotShared([](int rank) {
+    ShmOptions options{.identity = "here"};
+    if (rank == 1)
+      options.make = [](size_t) -> ShmSegment { throw CommError("no memory today", ""); };
+    return options;
+  });
+}
+
+TEST(ShmTransport, TellsProcessesOfThisHostApartFromOthers) {
+  EXPECT_FALSE(HostIdentity().empty());
+  EXPECT_EQ(HostIdentity(), HostIdentity());
+}
+
+TEST(ShmTransport, AProcessThatEndsIsNoticed) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char c;
+    close(pipe_ends[1]);
+    (void)!read(pipe_ends[0], &c, 1);
+    _exit(0);
+  }
+  close(pipe_ends[0]);
+  const ProcessWatch watch(child);
+  EXPECT_FALSE(watch.ended());
+  close(pipe_ends[1]);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(watch.ended());
+}
+
+}  // namespace
+}  // namespace carafe
