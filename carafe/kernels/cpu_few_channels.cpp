@@ -146,8 +146,9 @@ size_t FewChannelsScratchBytes(const ConvolutionShape& shape, int threads) {
   return static_cast<size_t>(Plan(shape).total(threads)) * sizeof(float);
 }
 
-void FewChannelsBackwardWeights(int threads, const ConvolutionShape& s, const float* src,
-                                const float* d_dst, float* d_weights, void* scratch) {
+void FewChannelsBackwardWeights([[maybe_unused]] int threads, const ConvolutionShape& s,
+                                const float* src, const float* d_dst, float* d_weights,
+                                void* scratch) {
   const Plan plan(s);
   auto* const offsets = static_cast<int64_t*>(scratch);
   float* const all_sums = static_cast<float*>(scratch) + plan.offset_floats;
