@@ -93,7 +93,8 @@ constexpr char kSolver[] = R"(
       num_output: 10 weight_filler { type: "xavier" } } }
     layer { name: "loss" type: "SoftmaxWithLoss" bottom: "last" bottom: "label" top: "loss" }
   }
-  base_lr: 0.01 lr_policy: "fixed" max_iter: 6 random_seed: 1 display: 0)";
+  base_lr: 0.01 lr_policy: "fixed" max_iter: 6 random_seed: 1 display: 0
+  snapshot_after_train: false)";
 
 struct Times {
   std::vector<double> forward_first;           // begins, by iteration
