@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The nightly runs: training to the end on real data, minutes each, compared with recorded results (results.md).
 #
+# (Direct against Winograd's convolutions over several seeds: algorithms.py.)
 # usage: tests/convergence/run.sh [mnist] [fashion_mnist] [cifar10] [lstm]
 #
 # Needs the release build; mnist and cifar10 need $CARAFE_DATA/mnist and /cifar10 (default data/), fashion_mnist Debian's package
