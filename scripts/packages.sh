@@ -22,6 +22,7 @@ build|libcli11-dev|parses the command line
 build|liblmdb-dev|databases of training images
 build|libhdf5-dev|weights, snapshots and data in HDF5 files (the serial library)
 build|libleveldb-dev|databases of training images, the older kind
+build|libsnappy-dev|named to the linker by the build files of LevelDB, whose package leaves it out
 build|libjpeg62-turbo-dev|decodes and encodes JPEG
 build|libpng-dev|decodes and encodes PNG
 build|libxxhash-dev|hashes that compare weights between ranks
