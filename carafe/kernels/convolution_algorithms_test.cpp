@@ -5,23 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "carafe/core/blob.h"
 #include "carafe/kernels/blocked_bias.h"
+#include "tests/support/blocked_arrays.h"
 
 namespace carafe {
 namespace {
 
 using Values = std::vector<float>;
-
-Values Gaussian(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Values values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 int64_t OutSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
   return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
@@ -82,10 +74,10 @@ class Algorithms : public ::testing::TestWithParam<std::tuple<NamedShape, int>> 
         convolution_(shape_, stream_.threads()),
         src_({shape_.images, shape_.in_channels, shape_.in_h, shape_.in_w}),
         dst_({shape_.images, shape_.out_channels, shape_.out_h, shape_.out_w}),
-        weights_(Gaussian(shape_.weight_count(), 1)),
-        bias_(Gaussian(shape_.out_channels, 2)) {
-    src_.SetData(stream_, Gaussian(src_.count(), 3));
-    dst_.SetDiff(stream_, Gaussian(dst_.count(), 4));
+        weights_(NormalFloats(shape_.weight_count(), 1)),
+        bias_(NormalFloats(shape_.out_channels, 2)) {
+    src_.SetData(stream_, NormalFloats(src_.count(), 3));
+    dst_.SetDiff(stream_, NormalFloats(dst_.count(), 4));
   }
   void* Scratch(ConvolutionAlgorithm algorithm, ConvolutionDirection direction) {
     return scratch_.Get(stream_, convolution_.ScratchBytes(algorithm, direction));
@@ -366,7 +358,7 @@ TEST(BlockedBias, MasksByReluAndAddsSums) {
     Stream stream(CpuDevice(), threads);
     const Shape shape{3, 11, 20, 15};
     Blob<float> top(shape);
-    const Values y = Gaussian(top.count(), 1), dy = Gaussian(top.count(), 2);
+    const Values y = NormalFloats(top.count(), 1), dy = NormalFloats(top.count(), 2);
     top.SetData(stream, y);
     top.SetDiff(stream, dy);
     Values masked = dy, d_bias(11, 1.0f);

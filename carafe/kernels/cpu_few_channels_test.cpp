@@ -3,27 +3,20 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <vector>
+
+#include "tests/support/blocked_arrays.h"
 
 namespace carafe {
 namespace {
 
 using Values = std::vector<float>;
 
-Values Gaussian(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Values values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
 Values Gradient(const ConvolutionShape& s, int threads) {
   const int64_t padded_out = (s.out_channels + 7) / 8 * 8;
-  const Values x = Gaussian(s.images * s.in_channels * s.in_h * s.in_w, 1);
-  const Values dy = Gaussian(s.images * padded_out * s.out_h * s.out_w, 2);
-  Values dw = Gaussian(s.weight_count(), 3);
+  const Values x = NormalFloats(s.images * s.in_channels * s.in_h * s.in_w, 1);
+  const Values dy = NormalFloats(s.images * padded_out * s.out_h * s.out_w, 2);
+  Values dw = NormalFloats(s.weight_count(), 3);
   const size_t floats = FewChannelsScratchBytes(s, threads) / sizeof(float);
   Values scratch(floats + 16, 7.0f);
   float* at = scratch.data();

@@ -22,6 +22,14 @@ inline std::vector<float> RandomFloats(int64_t count, unsigned seed, float low =
   return values;
 }
 
+inline std::vector<float> NormalFloats(int64_t count, unsigned seed) {
+  std::mt19937 bits(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(bits);
+  return values;
+}
+
 inline std::vector<float> Blocked(const BlockedGeometry& g, const std::vector<float>& plain) {
   Stream stream;
   std::vector<float> blocked(static_cast<size_t>(g.padded_count()));
