@@ -1,9 +1,9 @@
 #include "carafe/train/observer.h"
 
 #include <fmt/format.h>
-#include <utility>
 
 #include <charconv>
+#include <utility>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"

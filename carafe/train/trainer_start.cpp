@@ -32,8 +32,10 @@ void CheckOptions(const TrainOptions& options, int workers) {
   if (options.scheme.branches < 1)
     throw ConfigError(fmt::format("--tree_branches is {}", options.scheme.branches),
                       "use 1 or more");
-  if (std::isnan(options.scheme.timeout))
-    throw ConfigError("--exchange_timeout is no number", "give seconds");
+  constexpr double kDay = 86400;
+  if (!(options.scheme.timeout <= kDay))  // not a number, too
+    throw ConfigError(fmt::format("--exchange_timeout is {}", options.scheme.timeout),
+                      "give seconds, at most those of a day; without it rank 0 waits for ever");
   CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
   CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
   if (!options.weights.empty() && !options.snapshot.empty()) {

@@ -7,12 +7,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 
 #include "carafe/base/random.h"
 #include "carafe/comm/run_ranks.h"
 #include "carafe/data/database_writer.h"
+#include "carafe/net/plan.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
 
@@ -484,6 +486,45 @@ TEST_F(TrainerTest, RestoringGivesEveryWorkerTheRunningStatistics) {
     trainer.Run();
     EXPECT_EQ(WeightsOf(trainer), whole);
   });
+}
+
+// What was measured in one run is what the next one takes, without measuring again: a line that the
+// snapshot has otherwise stays so.
+TEST_F(TrainerTest, MeasuredAlgorithmsAreKeptInTheSnapshot) {
+  setenv("CARAFE_ALGORITHM", "measure", 1);
+  SolverSpec spec = Spec(4, "", 2);
+  Train<float>(1, spec, Quiet());
+  const std::string path = spec.param.snapshot_prefix() + "_iter_2.solverstate";
+  const auto plan = [&] {
+    Stream stream;
+    Solver<float> solver(spec, stream, {});
+    return ReadSnapshot(path, solver)->plan();
+  };
+  const std::string measured = plan();
+  const size_t line = measured.find("=direct"), end = measured.find('\n') + 1;
+  EXPECT_EQ(ChoicesToText(ChoicesFromText(measured.substr(end))), measured.substr(end));
+  EXPECT_FALSE(ChoicesFromText(measured.substr(end)).empty()) << measured;
+  ASSERT_NE(line, std::string::npos) << measured;
+  {  // the same line with an algorithm that is not the measured one
+    SolverState state;
+    std::ifstream in(path, std::ios::binary);
+    ASSERT_TRUE(state.ParseFromIstream(&in));
+    state.mutable_carafe()->set_plan(std::string(measured).replace(line, 7, "=winograd2x2"));
+    std::ofstream out(path, std::ios::binary);
+    ASSERT_TRUE(state.SerializeToOstream(&out));
+  }
+  const std::string changed = plan();
+  ASSERT_NE(changed, measured);
+  TrainOptions options = Quiet();
+  options.snapshot = path;
+  spec.param.set_max_iter(3);
+  RunRanks(1, [&](Group& group) {
+    Stream stream;
+    Trainer<float> trainer(spec, options, group, stream);
+    trainer.Snapshot();  // of iteration 2 again
+  });
+  EXPECT_EQ(plan(), changed);
+  unsetenv("CARAFE_ALGORITHM");
 }
 
 TEST_F(TrainerTest, StopsAtANaNNamingIterationAndBlob) {
