@@ -127,11 +127,11 @@ void PlanesInPlace(const BlockedGeometry& g, const Place& at, float* values) {
 
 const char* FormatName(Format format) { return format == Format::kPlain ? "plain" : "blocked8"; }
 
+int64_t ReordersOfThisThread() { return reorders; }
+
 // Where the channels fill their blocks, each block is the same piece of memory in both formats, and
 // threads can work side by side. Else blocks move up (or down), and go from the last to the first
 // (or back), so that none is overwritten before it has been read.
-int64_t ReordersOfThisThread() { return reorders; }
-
 void PlainToBlocked(Stream& stream, const BlockedGeometry& g, float* values) {
   if (SameInBoth(g)) return;
   ++reorders;

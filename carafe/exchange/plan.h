@@ -23,6 +23,7 @@ struct Plan {
   std::string text;            // one line per bucket; equal texts mean equal plans
 };
 
+constexpr double kLatenciesMerged = 10;
 // Which neighbours to merge so that the last sum ends as early as it can, one sum after the other:
 //   end(i) = min over j < i of max(end(j), ready(i - 1)) + latency + per_byte * bytes(j .. i - 1)
 // for pieces in the order in which they become ready. Few large sums pay the latency seldom, many
@@ -30,7 +31,6 @@ struct Plan {
 // not wait for the megabytes of its last. So nothing is merged into what takes more than
 // kLatenciesMerged latencies, where there is little to save. Returns the number of pieces in each
 // merged one.
-constexpr double kLatenciesMerged = 10;
 std::vector<int> MergeForEarliestEnd(std::span<const double> ready, std::span<const int64_t> bytes,
                                      const SumCost& cost);
 
