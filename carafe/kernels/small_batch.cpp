@@ -1,6 +1,7 @@
 #include "carafe/kernels/small_batch.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "carafe/kernels/float8.h"
@@ -130,8 +131,8 @@ void AddWeightedPieces(const SmallBatch& s, int64_t columns, const float* dy, co
 
 // C rows by 16 columns of dW += dy^T x; dy is transposed, x a packed piece.
 template <int C>
-inline void AddOuterTile(int64_t rows, const float* dy, const float* x, int64_t x_step, float* dw,
-                         int64_t dw_step) {
+[[gnu::always_inline]] inline void AddOuterTile(int64_t rows, const float* dy, const float* x,
+                                                int64_t x_step, float* dw, int64_t dw_step) {
   Float8 sums[C][2];
 #pragma GCC unroll 6
   for (int c = 0; c < C; ++c) {
@@ -161,18 +162,48 @@ int64_t WeightPiece(const SmallBatch& s) {
 
 template <int C>
 void AddOuterRows(const SmallBatch& s, int64_t columns, const float* dy, const float* x,
-                  int64_t step, float* dw) {
+                  int64_t step, float* dw, int64_t dw_step) {
   int64_t k = 0;
   for (; k + 16 <= columns; k += 16) {
-    AddOuterTile<C>(s.rows, dy, x + k, step, dw + k, s.inner);
+    AddOuterTile<C>(s.rows, dy, x + k, step, dw + k, dw_step);
   }
   for (; k < columns; ++k) {
     for (int c = 0; c < C; ++c) {
-      float sum = dw[c * s.inner + k];
+      float sum = dw[c * dw_step + k];
       for (int64_t r = 0; r < s.rows; ++r) sum += dy[c * s.rows + r] * x[r * step + k];
-      dw[c * s.inner + k] = sum;
+      dw[c * dw_step + k] = sum;
     }
   }
+}
+
+constexpr int64_t kOuterRows = 6;  // rows of dW per tile
+
+// A piece of x that was packed, for some rows of dW.
+struct OuterPiece {
+  int64_t first_row, end_row, first_column, columns, step;
+  const float* factors;  // dy^T
+  float* packed;
+};
+
+// Calls visit(piece) for all of dW; it may use `room` floats after the packed ones.
+template <typename Visit>
+void ForOuterPieces(Stream& stream, const SmallBatch& s, const float* dy, const float* x,
+                    int64_t room, const Visit& visit) {
+  constexpr int64_t kBlock = 16 * kOuterRows;  // rows of dW per task
+  const float* factors = Transposed(s, dy);
+  const int64_t blocks = (s.width + kBlock - 1) / kBlock;
+  const int64_t most = WeightPiece(s), step = most + 16;  // not a multiple of a page
+  CpuFor(stream, blocks, kBlock * s.inner, [&](int64_t block) {
+    float* packed = Own(static_cast<size_t>(s.rows * step + room));
+    for (int64_t k = 0; k < s.inner; k += most) {
+      const int64_t columns = std::min(most, s.inner - k);
+      for (int64_t r = 0; r < s.rows; ++r) {
+        std::copy_n(x + r * s.inner + k, columns, packed + r * step);
+      }
+      visit(OuterPiece{block * kBlock, std::min((block + 1) * kBlock, s.width), k, columns, step,
+                       factors, packed});
+    }
+  });
 }
 
 }  // namespace
@@ -182,6 +213,8 @@ bool WinsBackwardData(const SmallBatch& s) { return s.rows <= 4 && s.inner >= 64
 bool WinsBackwardWeights(const SmallBatch& s) {
   return s.rows <= 8 && s.width * s.inner >= 1000000;
 }
+
+bool WinsWeightParts(const SmallBatch& s) { return s.rows <= 32; }
 
 void SmallBatchForward(Stream& stream, const SmallBatch& s, const float* x, const float* w,
                        const float* bias, float* y) {
@@ -240,26 +273,37 @@ void SmallBatchBackwardData(Stream& stream, const SmallBatch& s, const float* dy
 
 void SmallBatchBackwardWeights(Stream& stream, const SmallBatch& s, const float* dy, const float* x,
                                float* dw) {
-  constexpr int64_t kRows = 6, kBlock = 16 * kRows;  // rows of dW per tile, and per task
-  const float* factors = Transposed(s, dy);
-  const int64_t blocks = (s.width + kBlock - 1) / kBlock;
-  CpuFor(stream, blocks, kBlock * s.inner, [&](int64_t block) {
-    const int64_t end = std::min((block + 1) * kBlock, s.width);
-    const int64_t most = WeightPiece(s), step = most + 16;  // not a multiple of a page
-    float* packed = Own(static_cast<size_t>(s.rows * step));
-    for (int64_t k = 0; k < s.inner; k += most) {
-      const int64_t columns = std::min(most, s.inner - k);
-      for (int64_t r = 0; r < s.rows; ++r) {
-        std::copy_n(x + r * s.inner + k, columns, packed + r * step);
-      }
-      int64_t n = block * kBlock;
-      for (; n + kRows <= end; n += kRows) {
-        AddOuterRows<kRows>(s, columns, factors + n * s.rows, packed, step, dw + n * s.inner + k);
-      }
-      for (; n < end; ++n) {
-        AddOuterRows<1>(s, columns, factors + n * s.rows, packed, step, dw + n * s.inner + k);
-      }
+  ForOuterPieces(stream, s, dy, x, 0, [&](const OuterPiece& p) {
+    int64_t n = p.first_row;
+    const auto add = [&]<int C>(std::integral_constant<int, C>) {
+      AddOuterRows<C>(s, p.columns, p.factors + n * s.rows, p.packed, p.step,
+                      dw + n * s.inner + p.first_column, s.inner);
+    };
+    for (; n + kOuterRows <= p.end_row; n += kOuterRows) {
+      add(std::integral_constant<int, kOuterRows>());
     }
+    for (; n < p.end_row; ++n) add(std::integral_constant<int, 1>());
+  });
+}
+
+void SmallBatchWeightParts(Stream& stream, const SmallBatch& s, const float* dy, const float* x,
+                           const WeightPart& take) {
+  const int64_t tile_step = WeightPiece(s), tile_floats = kOuterRows * tile_step;
+  ForOuterPieces(stream, s, dy, x, tile_floats, [&](const OuterPiece& p) {
+    Stream own(stream.device(), 1);
+    float* tile = p.packed + s.rows * p.step;
+    std::fill(tile, tile + tile_floats, 0.0f);
+    int64_t n = p.first_row;
+    const auto hand_over = [&]<int C>(std::integral_constant<int, C>) {
+      AddOuterRows<C>(s, p.columns, p.factors + n * s.rows, p.packed, p.step, tile, tile_step);
+      for (int64_t c = 0; c < C; ++c) {
+        take(own, (n + c) * s.inner + p.first_column, p.columns, tile + c * tile_step);
+      }
+    };
+    for (; n + kOuterRows <= p.end_row; n += kOuterRows) {
+      hand_over(std::integral_constant<int, kOuterRows>());
+    }
+    for (; n < p.end_row; ++n) hand_over(std::integral_constant<int, 1>());
   });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "carafe/core/stream.h"
 
@@ -18,6 +19,7 @@ struct SmallBatch {
 bool WinsForward(const SmallBatch& s);
 bool WinsBackwardData(const SmallBatch& s);
 bool WinsBackwardWeights(const SmallBatch& s);
+bool WinsWeightParts(const SmallBatch& s);
 
 // y (rows, width) = x (rows, inner) W^T + bias, which may be null.
 void SmallBatchForward(Stream& stream, const SmallBatch& s, const float* x, const float* w,
@@ -28,5 +30,11 @@ void SmallBatchBackwardData(Stream& stream, const SmallBatch& s, const float* dy
 // dW += dy^T x
 void SmallBatchBackwardWeights(Stream& stream, const SmallBatch& s, const float* dy, const float* x,
                                float* dw);
+// The same dW, from 0, in parts that are never in memory together: element `first` and those that
+// follow. Called by several threads at a time, each with a stream of its own; the taker leaves
+// zeros.
+using WeightPart = std::function<void(Stream& own, int64_t first, int64_t count, float* part)>;
+void SmallBatchWeightParts(Stream& stream, const SmallBatch& s, const float* dy, const float* x,
+                           const WeightPart& take);
 
 }  // namespace carafe

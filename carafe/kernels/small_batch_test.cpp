@@ -51,6 +51,28 @@ TEST_P(SmallBatchTest, GivesWhatTheGeneralProductGives) {
   EXPECT_LT(LargestError(floats(wide_dw), dw), 2e-6);
 }
 
+TEST_P(SmallBatchTest, HandsTheWeightsGradientOverInPartsBitForBit) {
+  const SmallBatch s = std::get<0>(GetParam());
+  Stream stream(CpuDevice(), std::get<1>(GetParam()));
+  const std::vector<float> x = RandomFloats(s.rows * s.inner, 1),
+                           dy = RandomFloats(s.rows * s.width, 4);
+  std::vector<float> whole(static_cast<size_t>(s.width * s.inner));
+  SmallBatchBackwardWeights(stream, s, dy.data(), x.data(), whole.data());
+  std::vector<float> sum(whole.size());
+  std::vector<int> times(whole.size());
+  SmallBatchWeightParts(stream, s, dy.data(), x.data(),
+                        [&](Stream& own, int64_t first, int64_t count, float* part) {
+                          EXPECT_EQ(own.threads(), 1);
+                          for (int64_t i = 0; i < count; ++i) {
+                            sum[static_cast<size_t>(first + i)] += part[i];
+                            ++times[static_cast<size_t>(first + i)];
+                            part[i] = 0;
+                          }
+                        });
+  EXPECT_EQ(sum, whole);
+  EXPECT_EQ(times, std::vector<int>(times.size(), 1));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sizes, SmallBatchTest,
     ::testing::Combine(::testing::Values(SmallBatch{1, 1, 1}, SmallBatch{1, 40, 300},
