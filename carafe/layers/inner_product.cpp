@@ -1,16 +1,20 @@
 // Y = X W^T + b, X being the bottom flattened from `axis` on. W is stored (num_output, K), or (K,
 // num_output) with `transpose`.
 //   bottom (d0, .., d[axis-1], K...)  ->  top (d0, .., d[axis-1], num_output)
+#include <algorithm>
+
+#include "carafe/kernels/blocks.h"
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
 #include "carafe/kernels/small_batch.h"
+#include "carafe/layers/gradient_parts.h"
 #include "carafe/layers/layer.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class InnerProduct final : public Layer<T> {
+class InnerProduct final : public Layer<T>, public GradientParts<T> {
  public:
   explicit InnerProduct(const LayerSpec& spec)
       : Layer<T>(spec), param_(spec.param().inner_product_param()) {
@@ -49,20 +53,27 @@ class InnerProduct final : public Layer<T> {
     const Dims d = DimsOf(bottom[0]->shape());
     const T* dy = top[0]->diff(stream);
     const T* x = bottom[0]->data(stream);
-    if (this->param_propagate_down(kWeight)) {
-      AddWeightGradient(stream, d, dy, x, this->blob(kWeight).mutable_diff(stream));
+    if (propagate_down[0]) {  // before anybody updates the weights
+      BottomGradient(stream, d, dy, this->blob(kWeight).data(stream),
+                     bottom[0]->overwrite_diff(stream));
     }
     if (param_.bias_term() && this->param_propagate_down(kBias)) {
       AddColumnSums(stream, d.rows, d.width, dy, this->blob(kBias).mutable_diff(stream));
     }
-    if (propagate_down[0]) {
-      BottomGradient(stream, d, dy, this->blob(kWeight).data(stream),
-                     bottom[0]->overwrite_diff(stream));
-    }
+    if (!this->param_propagate_down(kWeight)) return;
+    if (taker_) return HandOver(stream, d, dy, x);
+    AddWeightGradient(stream, d, dy, x, this->blob(kWeight).mutable_diff(stream));
+  }
+  bool HandOverParts(PartTaker<T> taker) override {
+    const bool pays = !param_.transpose() && this->blob(kWeight).count() >= kPartsFrom;
+    taker_ = pays ? std::move(taker) : PartTaker<T>();
+    return taker_ != nullptr;
   }
 
  private:
   enum { kWeight, kBias };
+  static constexpr int64_t kPartsFrom = int64_t{1} << 20;  // elements
+  static constexpr int64_t kPart = int64_t{1} << 22;       // few calls, little memory
   struct Dims {
     int64_t rows, inner, width;
   };
@@ -82,6 +93,24 @@ class InnerProduct final : public Layer<T> {
       Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
     }
   }
+  // Some rows of dW after the other, all in the place of the first, which is 0 before and after.
+  void HandOver(Stream& stream, const Dims& d, const T* dy, const T* x) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (TakesSmallBatch(stream) && WinsWeightParts(SmallBatchOf(d))) {
+        return SmallBatchWeightParts(stream, SmallBatchOf(d), dy, x, taker_);
+      }
+    }
+    T* part = this->blob(kWeight).mutable_diff(stream);
+    const int64_t most = std::max<int64_t>(kPart / d.inner / 16, 1) * 16;  // whole vectors
+    columns_.Reshape({d.rows, std::min(most, d.width)});
+    T* columns = columns_.mutable_data(stream);
+    for (int64_t first = 0; first < d.width; first += most) {
+      const int64_t count = std::min(most, d.width - first);
+      CopyBlock(stream, d.rows, count, dy + first, d.width, columns, count);
+      Gemm<T>(stream, Op::kTrans, Op::kNone, count, d.inner, d.rows, 1, columns, x, 1, part);
+      taker_(stream, first * d.inner, count * d.inner, part);
+    }
+  }
   void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) const {
     if constexpr (std::is_same_v<T, float>) {
       if (TakesSmallBatch(stream) && WinsBackwardData(SmallBatchOf(d))) {
@@ -96,6 +125,8 @@ class InnerProduct final : public Layer<T> {
     return {x.Count(0, Axis(x)), x.Count(Axis(x)), param_.num_output()};
   }
   const InnerProductParameter param_;
+  PartTaker<T> taker_;  // of the weights' gradient; null: it goes to the diff
+  Blob<T> columns_;     // of dy, for one part
 };
 
 const RegisterLayer<InnerProduct> kRegistered{{.type = "InnerProduct",

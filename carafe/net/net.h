@@ -45,6 +45,12 @@ struct Fusion {
   int last() const { return std::max({norm, scale, relu}); }
 };
 
+// How long the gradients of parameters last.
+enum class GradientLife {
+  kStep,      // until all are there and used: each has a place of its own
+  kBackward,  // GradientFinal uses it and sets it to 0: those that come later take the same place
+};
+
 // Told by the net as it runs; see exchange/exchange.h for what they are for.
 class ParamEvents {
  public:
@@ -72,6 +78,10 @@ class Net {
   // Takes memory for the parameters on the stream's device (one arena for values, one for
   // gradients, in the order of the backward pass) and fills them.
   void Initialise(Stream& stream, uint64_t seed);
+
+  // Where gradients lie from now on, all 0; after Initialise they have the life of a step. Those of
+  // frozen parameters keep a place of their own.
+  void PlaceGradients(Stream& stream, GradientLife life);
 
   // Returns the loss: the sum over all tops of loss_weight times their elements.
   double Forward(RunContext& run, ParamEvents* events = nullptr);
@@ -120,6 +130,8 @@ class Net {
   // The earlier layer that does this one's work as well, or -1.
   int FusedInto(int layer) const { return fused_into_[static_cast<size_t>(layer)]; }
   const std::vector<Fusion>& fusions() const { return fusions_; }
+  // The only layer that uses a parameter of params(), or -1 if several do.
+  int OnlyUserOf(int param) const;
   // All values (gradients) in one piece; null before Initialise, and values if they are another
   // net's.
   const std::shared_ptr<Buffer>& value_arena() const { return value_arena_; }
@@ -138,6 +150,8 @@ class Net {
   void FindBackwardNeed();
   void ForceBackward();
   void LayOutParams();
+  size_t LetGradientsTakeTurns(std::vector<int64_t>* offsets) const;
+  std::pair<int, int> GradientSpan(int param) const;
   void FinishStructure();
   void SeedLoss(RunContext& run, int layer);
   void ReshapeLayer(RunContext& run, size_t layer);
@@ -189,6 +203,7 @@ class Net {
   std::vector<int> fusion_of_, fused_into_;  // per layer: index in fusions_ of what it does, too;
                                              // the layer that does it; or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
+  GradientLife gradient_life_ = GradientLife::kStep;
   std::shared_ptr<Buffer> scratch_ = std::make_shared<Buffer>();  // of layers, while they run
   MemorySharing sharing_ = MemorySharing::kNone;
   std::shared_ptr<MemoryPool> pool_;

@@ -116,13 +116,9 @@ void Net<T>::LayOutParams() {
 template <typename T>
 void Net<T>::Initialise(Stream& stream, uint64_t seed) {
   value_arena_ = std::make_shared<Buffer>();
-  gradient_arena_ = std::make_shared<Buffer>();
-  const size_t bytes = static_cast<size_t>(arena_count_) * sizeof(T);
-  value_arena_->Get(stream, bytes);
-  gradient_arena_->Get(stream, bytes);
+  value_arena_->Get(stream, static_cast<size_t>(arena_count_) * sizeof(T));
   for (const Param<T>& param : params_) {
     param.blob->PlaceData(value_arena_, param.arena_offset);
-    param.blob->PlaceDiff(gradient_arena_, param.arena_offset);
     const ParamDef& def =
         param_defs_[static_cast<size_t>(param.layer)][static_cast<size_t>(param.index)];
     const auto* own =
@@ -140,9 +136,10 @@ void Net<T>::Initialise(Stream& stream, uint64_t seed) {
       Blob<T>& blob = *layers_[l]->blobs()[i];
       if (&blob == owner.blob) continue;
       blob.ShareData(*owner.blob);
-      blob.ShareDiff(*owner.blob);
     }
   }
+  gradient_arena_.reset();
+  PlaceGradients(stream, GradientLife::kStep);
 }
 
 template <typename T>

@@ -410,6 +410,38 @@ TEST(Net, LaysParametersOutInTheOrderOfTheBackwardPass) {
   EXPECT_EQ(net.arena_count(), 16 + 16 + 16 + 16 + 16 + 32);  // 2, 10, 5, 4, 12 and 20 numbers
 }
 
+TEST(Net, LetsGradientsThatAreUsedAtOnceTakeTheSamePlaces) {
+  const std::string shared = "param { name: \"w\" } param { name: \"v\" }";
+  Running r(kInput + Ip("a", "x", "h", "", 4) +
+            Ip("b", "h", "i", "param { lr_mult: 0 } param { lr_mult: 1 }", 5) +
+            Ip("c", "i", "j", shared, 5) + Ip("d", "j", "k", "", 5) + Ip("e", "k", "l", shared, 5) +
+            "layer { name: \"s\" type: \"Scale\" bottom: \"l\" top: \"l\" }");
+  Net<float>& net = *r.net;
+  net.PlaceGradients(r.stream, GradientLife::kBackward);
+  const auto* begin = static_cast<const float*>(net.gradient_arena()->Get(r.stream, 0));
+  std::map<std::string, int64_t> at;
+  for (const Param<float>& param : net.params()) {
+    at[param.name] = param.blob->diff(r.stream) - begin;
+    EXPECT_EQ(at[param.name] % 16, 0) << param.name;
+  }
+  EXPECT_EQ(net.layers()[5]->blob(0).diff(r.stream), begin + at["c/0"]);  // shared with e
+  // In use together: s with e, which may do its work; c (and e) with d. The others take turns.
+  const std::set<int64_t> together = {at["s/0"], at["c/0"], at["c/1"]};
+  EXPECT_EQ(together.size(), 3u);
+  const std::set<int64_t> later = {at["d/0"], at["d/1"], at["c/0"], at["c/1"]};
+  EXPECT_EQ(later.size(), 4u);
+  const std::set<int64_t> last = {at["a/0"], at["a/1"]};
+  EXPECT_EQ(last.size(), 2u);
+  for (const auto& [name, offset] : at) {
+    if (name == "b/0") continue;
+    EXPECT_LT(offset, at["b/0"]) << name << ": a frozen one has its own place";
+  }
+  // 25, 5, 25 and 5 numbers at a time, then the 20 frozen ones; together they would be 160.
+  EXPECT_EQ(net.gradient_arena()->bytes(), (32 + 16 + 32 + 16 + 32) * sizeof(float));
+  net.PlaceGradients(r.stream, GradientLife::kStep);
+  EXPECT_EQ(net.gradient_arena()->bytes(), static_cast<size_t>(net.arena_count()) * sizeof(float));
+}
+
 TEST(Net, FillsByNameAndSeedOnly) {
   const std::string both = kInput + Ip("a", "x", "h") + Ip("b", "h", "y");
   Running one(both), same(both), other(both, TRAIN, 2), fewer(kInput + Ip("b", "x", "y"));

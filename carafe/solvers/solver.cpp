@@ -57,9 +57,6 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
     for (const Param<T>& param : net_->params()) history_.emplace_back(param.blob->shape());
   }
   for (size_t p = 0; p < net_->params().size(); ++p) {
-    const bool frozen = net_->params()[p].frozen();
-    exchange_of_.push_back(frozen ? -1 : static_cast<int>(exchanged_.size()));
-    if (!frozen) exchanged_.push_back(static_cast<int>(p));
     if (!net_->params()[p].learned) running_.push_back(static_cast<int>(p));
   }
   team_ = std::make_unique<WorkerTeam<T>>(options_.workers, *net_, stream_, [&] {
@@ -85,6 +82,18 @@ void Solver<T>::ShareMemory() {
                               w == 0 ? pool : std::make_shared<MemoryPool>());
   }
   for (auto& test : test_nets_) test->ShareMemory(MemorySharing::kForward, pool);
+}
+
+// What was updated early has no need of an exchange.
+template <typename T>
+void Solver<T>::ListExchanged() {
+  exchanged_.clear();
+  exchange_of_.clear();
+  for (size_t p = 0; p < net_->params().size(); ++p) {
+    const bool travels = !early_ && !net_->params()[p].frozen();
+    exchange_of_.push_back(travels ? static_cast<int>(exchanged_.size()) : -1);
+    if (travels) exchanged_.push_back(static_cast<int>(p));
+  }
 }
 
 // All that travels: the parameters that learn, and the running statistics as one more.
@@ -125,6 +134,8 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, const Connect
   exchange_.reset();  // of an earlier call
   exchange_name_ = exchange;
   connect_ = options;
+  ChooseWhenToUpdate();
+  ListExchanged();
   const std::vector<ParamInfo<T>> infos = ParamInfos();
   CopyRunningToWorkers();
   group_ = &group;
@@ -234,6 +245,7 @@ double Solver<T>::Passes(int worker) {
     }
     events.announce = sub == passes - 1;
     if (events.announce) CollectRunning(worker);
+    if (early_) BeginEarlyUpdates(loss);
     net.Backward(run, &events);
   }
   events.announce = false;
@@ -244,7 +256,7 @@ template <typename T>
 StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
   for (const SolverCallback& callback : callbacks_) callback.on_start();
-  const double next_rate = learning_rate_.Rate(iteration_);
+  next_rate_ = learning_rate_.Rate(iteration_);
   double alone = 0;  // the usual case takes no memory
   std::vector<double> several(workers() > 1 ? static_cast<size_t>(workers()) : 0);
   double* const losses = workers() > 1 ? several.data() : &alone;
@@ -252,7 +264,7 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
              [&] {
                if (team_sum_) team_sum_->BreakOff();
              });
-  rate_ = next_rate;
+  if (!early_) BeginUpdates();
   StepVotes mine = wishes ? wishes() : StepVotes();
   for (int w = 0; w < workers(); ++w) {
     const double loss = losses[w];
@@ -271,6 +283,13 @@ StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
   FinishUpdates();
   callbacks_due_ = !callbacks_.empty();
   return verdict;
+}
+
+// All updates of the last step are done; those that come are this step's.
+template <typename T>
+void Solver<T>::BeginUpdates() {
+  rate_ = next_rate_;
+  update_iteration_ = iteration_;
 }
 
 // The sums of this step are on their way: what Update will do with them.
@@ -300,8 +319,10 @@ void Solver<T>::TellGradientsReady() {
 
 template <typename T>
 void Solver<T>::ApplyUpdate() {
+  Ensure(!early_, "there is no place for the gradients of all parameters");
   Drain();
-  rate_ = learning_rate_.Rate(iteration_);
+  next_rate_ = learning_rate_.Rate(iteration_);
+  BeginUpdates();
   for (int w = 0; w < workers(); ++w) {
     CollectRunning(w);
     for (size_t e = exchanged_.size(); e-- > 0;)
@@ -368,6 +389,7 @@ void Solver<T>::BeforeRead(int worker, int param) {
 
 template <typename T>
 void Solver<T>::GradientFinal(int worker, int param, bool announce) {
+  if (early_) return UpdateEarly(param);
   const int e = exchange_of_[static_cast<size_t>(param)];
   if (!announce || e < 0) return;
   Stream& stream = team_->stream(worker);
@@ -404,8 +426,13 @@ T Solver<T>::ClipScale() {
 template <typename T>
 void Solver<T>::Update(int p) {
   if (callbacks_due_) TellGradientsReady();
+  const TraceSpan span(options_.trace, "update", net_->params()[static_cast<size_t>(p)].name);
+  rule_->Apply(stream_, StepOf(p));
+}
+
+template <typename T>
+carafe::Step<T> Solver<T>::StepOf(int p) {
   const Param<T>& owned = net_->params()[static_cast<size_t>(p)];
-  const TraceSpan span(options_.trace, "update", owned.name);
   const T decay = static_cast<T>(param().weight_decay() * owned.decay_mult);
   const bool l1 = param().regularization_type() == "L1";
   carafe::Step<T> step;
@@ -422,9 +449,9 @@ void Solver<T>::Update(int p) {
   step.scale = ClipScale() / static_cast<T>(param().iter_size() * workers);
   step.l1 = l1 ? decay : T(0);
   step.l2 = l1 ? T(0) : decay;
-  step.iteration = iteration_ - 1;  // Step has counted this one already
+  step.iteration = update_iteration_;
   step.keep_update = keep_updates();
-  rule_->Apply(stream_, step);
+  return step;
 }
 
 // At rate 0 a parameter stays as it is, but the original still lets weight decay move the history

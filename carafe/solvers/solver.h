@@ -35,7 +35,8 @@ struct SolverOptions {
   Trace* trace = nullptr;  // with several workers: told by all their threads
   bool sync_batch_norm = false;
   bool share_memory = false;  // blobs of all nets use memory again (Net::ShareMemory), so that
-                              // nobody can look at them between passes, but for outputs
+                              // nobody can look at them between passes, but for outputs; nor at
+                              // gradients of parameters, which one worker uses at once
   bool keep_updates = false;  // after a step the parameters' diffs hold what was subtracted from
                               // them, as in Caffe, and not zeros; snapshot_diff asks for it too
 };
@@ -112,6 +113,7 @@ class Solver {
   int workers() const { return options_.workers; }
   LearningRate& learning_rate() { return learning_rate_; }
   Exchange<T>* exchange() { return exchange_.get(); }
+  bool updates_early() const { return early_; }  // within the backward pass; set by Connect
   // history()[s * params + p]: slot s of parameter p, in the order of .solverstate.
   std::vector<Blob<T>>& history() { return history_; }
 
@@ -129,7 +131,16 @@ class Solver {
   void GradientFinal(int worker, int param, bool announce);
   std::vector<ParamInfo<T>> ParamInfos();
   double Passes(int worker);  // returns the sum of the losses
+  void ListExchanged();
+  carafe::Step<T> StepOf(int param);
   void Update(int param);
+  void BeginUpdates();
+  // early_updates.cpp
+  bool CanUpdateEarly() const;
+  void ChooseWhenToUpdate();
+  void BeginEarlyUpdates(double loss);
+  void UpdateEarly(int param);
+  void UpdatePart(Stream& stream, int param, int64_t first, int64_t count, T* gradient);
   void UpdateFrozen();
   T ClipScale();
   void CollectRunning(int worker);
@@ -168,12 +179,17 @@ class Solver {
   std::vector<SolverCallback> callbacks_;
   bool callbacks_due_ = false;  // on_gradients_ready is still to be called for this step
   bool means_ready_ = false;    // the diffs hold means already, not sums
+  bool early_ = false;          // updates run within the backward pass (early_updates.cpp)
+  bool loss_was_bad_ = false;   // never again early: steps may be thrown away
+  std::vector<bool> in_parts_;  // by param: updated part by part, by its layer
   int64_t iteration_ = 0;
   int64_t sample_offset_ = 0;
-  double rate_ = 0;
-  bool clip_known_ = false;  // clip_scale_ is that of the step under way
-  bool frozen_due_ = false;  // UpdateFrozen is still to come for the last step
-  std::mutex clip_mutex_;    // workers update different parameters at once; guards the clip_ above
+  double next_rate_ = 0;          // of the Step under way
+  double rate_ = 0;               // of the updates under way, or last
+  int64_t update_iteration_ = 0;  // the same
+  bool clip_known_ = false;       // clip_scale_ is that of the step under way
+  bool frozen_due_ = false;       // UpdateFrozen is still to come for the last step
+  std::mutex clip_mutex_;  // workers update different parameters at once; guards the clip_ above
   T clip_scale_ = 1;
 };
 

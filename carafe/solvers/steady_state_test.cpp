@@ -79,17 +79,17 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
 namespace carafe {
 namespace {
 
-// Those of three steps, after three to warm up.
-int64_t AllocationsOfSteps(const std::string& net, const std::string& algorithm, int threads) {
+// Those of three steps, after three to warm up. Updates are early if nothing is clipped.
+int64_t AllocationsOfSteps(const std::string& net, const std::string& algorithm, int threads,
+                           bool early) {
   Stream stream(CpuDevice(), threads);
   Group group;
   Solver<float> solver(
       ParseSolverSpec(fmt::format("base_lr: 0.001 lr_policy: \"inv\" gamma: 0.1 power: 0.75 "
-                                  "momentum: 0.9 weight_decay: 0.0005 clip_gradients: 10 "
-                                  "net_param {{ {} }}",
-                                  net),
+                                  "momentum: 0.9 weight_decay: 0.0005 {} net_param {{ {} }}",
+                                  early ? "" : "clip_gradients: 10", net),
                       ""),
-      stream, {});
+      stream, {.share_memory = early});
   solver.net().SetPlan({.asked = algorithm});
   solver.Connect("allreduce", group, {.bucket_bytes = 1 << 20});
   const auto steps = [&] {
@@ -109,9 +109,9 @@ void ExpectNone(const std::string& net, const std::string& algorithm = "winograd
 #if !CARAFE_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "allocations cannot be counted in this build";
 #endif
-  for (const int threads : {1, 2}) {
-    const int64_t found = AllocationsOfSteps(net, algorithm, threads);
-    EXPECT_EQ(found, 0) << threads << " threads, " << algorithm;
+  for (const auto& [threads, early] : {std::pair(1, false), {2, false}, {1, true}, {2, true}}) {
+    const int64_t found = AllocationsOfSteps(net, algorithm, threads, early);
+    EXPECT_EQ(found, 0) << threads << " threads, " << algorithm << (early ? ", early updates" : "");
     if (found > 0) {
       std::puts("the first of them:");
       std::fflush(stdout);
@@ -189,6 +189,13 @@ TEST(SteadyState, OfResidualsWithBatchNormTakesNoMemory) {
       InnerProduct("ip", "pool", 10) + Loss("ip");
   ExpectNone(net);
   ExpectNone(net, "gemm");
+}
+
+TEST(SteadyState, OfLargeMatricesTakesNoMemory) {
+  for (const int rows : {4, 40}) {  // two ways to compute their gradients in parts
+    ExpectNone(Input(fmt::format("dim: {} dim: 1024", rows), fmt::format("dim: {}", rows)) +
+               InnerProduct("ip1", "x", 1024) + InnerProduct("ip2", "ip1", 10) + Loss("ip2"));
+  }
 }
 
 TEST(SteadyState, OfAnLstmTakesNoMemory) {

@@ -55,12 +55,14 @@ struct Step {
   }
 };
 
-// Stateless but for its settings; used by the thread that owns the stream.
+// Stateless but for its settings; used by the threads that own the streams.
 template <typename T>
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   virtual int num_slots() const = 0;  // history arrays per parameter
+  // Whether each element moves by itself, so that a parameter may be updated in parts.
+  virtual bool by_element() const { return true; }
   virtual void Apply(Stream& stream, const Step<T>& step) = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "carafe/base/file.h"
@@ -138,7 +139,9 @@ class SolverCase {
   }
 
   std::unique_ptr<Solver<float>> MakeSolver(const SolverSpec& spec) {
-    auto solver = std::make_unique<Solver<float>>(spec, stream_, SolverOptions{});
+    const bool share = std::getenv("CARAFE_SHARE_MEMORY") != nullptr;
+    auto solver =
+        std::make_unique<Solver<float>>(spec, stream_, SolverOptions{.share_memory = share});
     for (const std::string& weights : spec.param.weights()) {
       LoadWeights(stream_, weights, solver->net());
     }

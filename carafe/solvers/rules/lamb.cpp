@@ -35,6 +35,7 @@ class LAMB final : public UpdateRule<T> {
  public:
   explicit LAMB(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
+  bool by_element() const override { return false; }
   void Apply(Stream& stream, const Step<T>& s) override {
     ParallelFor(stream, s.count, LAMBDirection<T>{s, AdamMoments<T>::At(config_, s.iteration)});
     const double value = std::sqrt(SumOfSquares<T>(stream, s.count, s.value));

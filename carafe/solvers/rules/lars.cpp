@@ -28,6 +28,7 @@ class LARS final : public UpdateRule<T> {
  public:
   explicit LARS(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 1; }
+  bool by_element() const override { return false; }
   void Apply(Stream& stream, const Step<T>& s) override {
     const double value = std::sqrt(SumOfSquares<T>(stream, s.count, s.value));
     const double gradient =
