@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "carafe/layers/filler.h"
 #include "carafe/layers/initial_values.h"
@@ -13,6 +14,18 @@ namespace {
 
 // Each parameter starts at a multiple of this many elements, so that vector loads are aligned.
 constexpr int64_t kAlignElements = 16;
+
+// In pieces: another copy of the largest matrix would be the most memory that a program ever takes.
+template <typename T>
+void SetValues(Stream& stream, std::span<const double> values, Blob<T>* blob) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  T* to = blob->overwrite_data(stream);
+  for (size_t first = 0; first < values.size(); first += kPiece) {
+    const auto from = values.subspan(first, std::min(kPiece, values.size() - first));
+    const std::vector<T> piece(from.begin(), from.end());
+    stream.CopyFromHost(to + first, std::span<const T>(piece));
+  }
+}
 
 }  // namespace
 
@@ -128,7 +141,9 @@ void Net<T>::Initialise(Stream& stream, uint64_t seed) {
             ? own->InitialValuesOf(param.index)
             : FillerValues(def.filler, def.shape, MixSeed(seed, HashName("fill/" + param.name)),
                            "parameter " + param.name);
-    param.blob->SetData(stream, std::vector<T>(values.begin(), values.end()));
+    Ensure(static_cast<int64_t>(values.size()) == param.blob->count(),
+           "value count differs from the blob's");
+    SetValues<T>(stream, values, param.blob);
   }
   for (size_t l = 0; l < layers_.size(); ++l) {
     for (size_t i = 0; i < owner_of_[l].size(); ++i) {
