@@ -209,12 +209,12 @@ void ForOuterPieces(Stream& stream, const SmallBatch& s, const float* dy, const 
 }  // namespace
 
 bool WinsForward(const SmallBatch& s) { return s.rows <= 8 && s.inner >= 64; }
-bool WinsBackwardData(const SmallBatch& s) { return s.rows <= 4 && s.inner >= 64; }
+bool WinsBackwardData(const SmallBatch& s) { return s.rows > 0 && s.rows <= 4 && s.inner >= 64; }
 bool WinsBackwardWeights(const SmallBatch& s) {
-  return s.rows <= 8 && s.width * s.inner >= 1000000;
+  return s.rows > 0 && s.rows <= 8 && s.width * s.inner >= 1000000;
 }
 
-bool WinsWeightParts(const SmallBatch& s) { return s.rows <= 32; }
+bool WinsWeightParts(const SmallBatch& s) { return s.rows > 0 && s.rows <= 32; }
 
 void SmallBatchForward(Stream& stream, const SmallBatch& s, const float* x, const float* w,
                        const float* bias, float* y) {

@@ -15,7 +15,8 @@ struct SmallBatch {
   int64_t rows, width, inner;
 };
 
-// Whether the functions below are faster than Gemm (docs/decisions/0036-small-batches.md).
+// Whether the functions below, which need a row, are faster than Gemm
+// (docs/decisions/0036-small-batches.md).
 bool WinsForward(const SmallBatch& s);
 bool WinsBackwardData(const SmallBatch& s);
 bool WinsBackwardWeights(const SmallBatch& s);

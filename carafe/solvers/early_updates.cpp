@@ -18,6 +18,14 @@ bool Solver<T>::CanUpdateEarly() const {
          !keep_updates();
 }
 
+// A parameter that no loss depends on moves, too (weight decay), but no layer hands anything over.
+template <typename T>
+bool Solver<T>::GetsGradient(const Param<T>& param) const {
+  const size_t layer = static_cast<size_t>(param.layer);
+  return net_->layer_needs_backward()[layer] &&
+         net_->layers()[layer]->param_propagate_down(param.index);
+}
+
 template <typename T>
 void Solver<T>::ChooseWhenToUpdate() {
   early_ = CanUpdateEarly();
@@ -29,7 +37,8 @@ void Solver<T>::ChooseWhenToUpdate() {
         dynamic_cast<GradientParts<T>*>(net_->layers()[static_cast<size_t>(param.layer)].get());
     if (layer == nullptr || param.index != 0) continue;
     const int id = static_cast<int>(p);
-    const bool may = early_ && rule_->by_element() && !param.frozen() && net_->OnlyUserOf(id) >= 0;
+    const bool may = early_ && rule_->by_element() && !param.frozen() &&
+                     net_->OnlyUserOf(id) >= 0 && GetsGradient(param);
     in_parts_[p] = layer->HandOverParts(
         may ? [this, id](Stream& stream, int64_t first, int64_t count,
                          T* gradient) { UpdatePart(stream, id, first, count, gradient); }
@@ -65,6 +74,8 @@ void Solver<T>::UpdatePart(Stream& stream, int p, int64_t first, int64_t count, 
 
 template bool Solver<float>::CanUpdateEarly() const;
 template bool Solver<double>::CanUpdateEarly() const;
+template bool Solver<float>::GetsGradient(const Param<float>&) const;
+template bool Solver<double>::GetsGradient(const Param<double>&) const;
 template void Solver<float>::ChooseWhenToUpdate();
 template void Solver<double>::ChooseWhenToUpdate();
 template void Solver<float>::BeginEarlyUpdates(double);

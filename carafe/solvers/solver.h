@@ -74,9 +74,10 @@ class Solver {
   void AddCallback(SolverCallback callback);
 
   // iter_size passes forward and backward, then the exchange of gradients and votes. Updates run
-  // when the next reader asks for a parameter, or in Drain. Returns the verdict of all workers: the
-  // mean loss is verdict.loss / verdict.weight. `wishes` is asked after the last backward pass for
-  // this worker's own (stop, snapshot); loss, weight and bad are filled in here.
+  // when the next reader asks for a parameter, or in Drain, or already here (updates_early).
+  // Returns the verdict of all workers: the mean loss is verdict.loss / verdict.weight. `wishes` is
+  // asked after the last backward pass for this worker's own (stop, snapshot); loss, weight and bad
+  // are filled in here.
   StepVotes Step(const std::function<StepVotes()>& wishes = {});
   void Drain();  // all updates of the last Step are done: weights are those of iteration()
   // One update with the gradients that the diffs hold now, their mean over all workers; every
@@ -137,6 +138,7 @@ class Solver {
   void BeginUpdates();
   // early_updates.cpp
   bool CanUpdateEarly() const;
+  bool GetsGradient(const Param<T>& param) const;
   void ChooseWhenToUpdate();
   void BeginEarlyUpdates(double loss);
   void UpdateEarly(int param);

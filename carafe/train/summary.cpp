@@ -192,13 +192,14 @@ std::string SummaryTable(const NetSummary& summary) {
                         total.statistics);
   }
   const MemoryPlan& memory = summary.memory;
-  text += fmt::format("\nmemory: {} for values{} ({} if none were used twice); parameters {}{}\n",
-                      HumanBytes(static_cast<int64_t>(memory.pool_bytes + memory.own_bytes)),
-                      summary.phase == TRAIN ? " and gradients of blobs" : "",
-                      HumanBytes(static_cast<int64_t>(memory.data_bytes + memory.diff_bytes +
-                                                      memory.kept_bytes + memory.own_bytes)),
-                      HumanBytes((total.parameters + total.statistics) * kFloat),
-                      summary.phase == TRAIN ? ", gradients as much" : "");
+  text += fmt::format(
+      "\nmemory: {} for values{} ({} if none were used twice); parameters {}{}\n",
+      HumanBytes(static_cast<int64_t>(memory.pool_bytes + memory.own_bytes)),
+      summary.phase == TRAIN ? " and gradients of blobs" : "",
+      HumanBytes(static_cast<int64_t>(memory.data_bytes + memory.diff_bytes + memory.kept_bytes +
+                                      memory.own_bytes)),
+      HumanBytes((total.parameters + total.statistics) * kFloat),
+      summary.phase == TRAIN ? ", gradients as much (of one layer at a time with one worker)" : "");
   text += fmt::format("exchange: each worker has {} to tell the others in every iteration\n",
                       HumanBytes(total.exchange_bytes));
   return text;
