@@ -26,7 +26,7 @@ constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfIdle = 5e-3;  // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;     // between looks at the control messages
 constexpr double kSpinIfDriving = 1e-3;       // before that, if every rank has a core of its own
-constexpr double kStandBy = 5e-3;             // between looks at whether somebody still drives
+constexpr double kStandBy = 1e-3;             // between looks at whether somebody still drives
 
 int Cores() {
   cpu_set_t allowed;
