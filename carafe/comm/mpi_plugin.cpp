@@ -58,15 +58,14 @@ uint64_t Keep(MPI_Request request, bool is_receive) {
   return id;
 }
 
-// Open MPI asks the receiver before it sends more than 64 KB over TCP: another round trip. A
-// message of an exchange, of at most 256 KB, goes at once instead, if the user has not set it
-// otherwise.
+// Open MPI asks the receiver before it sends more than 64 KB over TCP: another round trip. A short
+// message (mpi_transport.cpp) goes at once instead, if the user has not set it otherwise.
 void SendAtOnce() {
 #ifdef OPEN_MPI
   if (std::getenv("OMPI_MCA_btl_tcp_eager_limit") || std::getenv("OMPI_MCA_btl_tcp_max_send_size"))
     return;
-  setenv("OMPI_MCA_btl_tcp_max_send_size", "270336", 1);
-  setenv("OMPI_MCA_btl_tcp_eager_limit", "270336", 1);
+  setenv("OMPI_MCA_btl_tcp_max_send_size", "135168", 1);
+  setenv("OMPI_MCA_btl_tcp_eager_limit", "135168", 1);
 #endif
 }
 

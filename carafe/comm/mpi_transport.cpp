@@ -51,8 +51,9 @@ const CarafeMpiTable& LoadPlugin(const Launch& launch) {
 }
 
 // Over TCP a message costs some 15 us on either side, about as much as a copy of so many bytes: the
-// longest message of an exchange (MessageBytesFor), with its header.
-constexpr size_t kShortMessage = (size_t{256} << 10) + 64;
+// parts of a short sum (allreduce.cpp), with their headers. Those of a long one are longer, and not
+// copied.
+constexpr size_t kShortMessage = (size_t{128} << 10) + 64;
 
 class MpiTransport final : public Transport {
  public:
