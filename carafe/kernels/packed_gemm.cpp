@@ -144,6 +144,38 @@ inline void TransposeEightByEight(const float* from, int64_t step, float* to) {
   }
 }
 
+// A matrix (k, n) that is stored like that, or as (n, k) with kTrans.
+struct Matrix {
+  Op op;
+  int64_t k, n;
+  const float* values;
+};
+
+// Elements `from` .. `from` + count of k of one panel: (count, 16).
+void PackPanel(const Matrix& b, int64_t panel, int64_t from, int64_t count, float* to) {
+  const int64_t first = panel * kPanel, columns = std::min(kPanel, b.n - first);
+  const bool whole = columns == kPanel;
+  if (!whole) std::fill(to, to + count * kPanel, 0.0f);
+  int64_t i = 0;
+  if (b.op == Op::kTrans) {
+    const float* rows = b.values + first * b.k + from;
+    for (; whole && i + 8 <= count; i += 8) {
+      TransposeEightByEight(rows + i, b.k, to + i * kPanel);
+      TransposeEightByEight(rows + 8 * b.k + i, b.k, to + i * kPanel + 8);
+    }
+    for (; i < count; ++i) {
+      for (int64_t c = 0; c < columns; ++c) to[i * kPanel + c] = rows[c * b.k + i];
+    }
+    return;
+  }
+  const float* row = b.values + from * b.n + first;
+  for (; whole && i < count; ++i, row += b.n) {
+    Store8(to + i * kPanel, Load8(row));
+    Store8(to + i * kPanel + 8, Load8(row + 8));
+  }
+  for (; i < count; ++i, row += b.n) std::copy_n(row, columns, to + i * kPanel);
+}
+
 // Part i of n things in `count` parts: as equal as can be.
 struct Parts {
   int64_t n, count;
@@ -168,15 +200,26 @@ struct Product {
     return {start.rows + r * start.step + p * kPanel, start.step};
   }
 
-  // All few rows times one panel.
-  void RowsTimesPanel(int64_t p) const {
+  // All few rows times a piece of one panel, from `from` on.
+  void RowsTimesPiece(int64_t p, int64_t from, const float* piece) const {
     const Parts tiles{m, DivideUp(m, kRows)};  // so that none has one row alone
+    for (int64_t i = 0; i < tiles.count; ++i) {
+      const int64_t r = tiles.first(i), height = tiles.first(i + 1) - r;
+      kTiles<false>[height - 1](pieces.count(from), a + r * k + from, k, piece, columns(p),
+                                StartAt(from, r, p), c + r * n + p * kPanel, n);
+    }
+  }
+  void RowsTimesPanel(int64_t p) const {
     for (int64_t from = 0; from < k || from == 0; from += pieces.size) {
-      for (int64_t i = 0; i < tiles.count; ++i) {
-        const int64_t r = tiles.first(i), height = tiles.first(i + 1) - r;
-        kTiles<false>[height - 1](pieces.count(from), a + r * k + from, k, panel(p, from),
-                                  columns(p), StartAt(from, r, p), c + r * n + p * kPanel, n);
-      }
+      RowsTimesPiece(p, from, panel(p, from));
+    }
+  }
+  void RowsTimesPanel(const Matrix& b, int64_t p) const {
+    thread_local std::vector<float> memory;
+    memory.resize(static_cast<size_t>(pieces.size * kPanel));
+    for (int64_t from = 0; from < k || from == 0; from += pieces.size) {
+      PackPanel(b, p, from, pieces.count(from), memory.data());
+      RowsTimesPiece(p, from, memory.data());
     }
   }
 
@@ -239,28 +282,7 @@ int64_t PackedCount(int64_t k, int64_t n) { return Panels(n) * kPanel * k; }
 
 void PackMatrix(Stream& stream, Op op, int64_t k, int64_t n, const float* b, float* packed) {
   CpuFor(stream, Panels(n), k * kPanel, [&](int64_t panel) {
-    float* to = packed + panel * k * kPanel;
-    const int64_t first = panel * kPanel, columns = std::min(kPanel, n - first);
-    const bool whole = columns == kPanel;
-    if (!whole) std::fill(to, to + k * kPanel, 0.0f);
-    int64_t i = 0;
-    if (op == Op::kTrans) {
-      const float* rows = b + first * k;
-      for (; whole && i + 8 <= k; i += 8) {
-        TransposeEightByEight(rows + i, k, to + i * kPanel);
-        TransposeEightByEight(rows + 8 * k + i, k, to + i * kPanel + 8);
-      }
-      for (; i < k; ++i) {
-        for (int64_t c = 0; c < columns; ++c) to[i * kPanel + c] = rows[c * k + i];
-      }
-      return;
-    }
-    const float* from = b + first;
-    for (; whole && i < k; ++i) {
-      Store8(to + i * kPanel, Load8(from + i * n));
-      Store8(to + i * kPanel + 8, Load8(from + i * n + 8));
-    }
-    for (; i < k; ++i) std::copy_n(from + i * n, columns, to + i * kPanel);
+    PackPanel({op, k, n, b}, panel, 0, k, packed + panel * k * kPanel);
   });
 }
 
@@ -279,6 +301,15 @@ void PackedGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const fl
                      std::min(tiles, DivideUp(DivideUp(tiles, kBlockTiles), threads) * threads)};
   CpuFor(stream, blocks.count, kBlockTiles * k * n,
          [&](int64_t i) { product.BlockTimesPanels(blocks.first(i), blocks.first(i + 1)); });
+}
+
+void PanelGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
+               const float* b, Start start, float* c) {
+  if (m == 0 || n == 0) return;
+  const Product product{Op::kNone, m, n, k, a, nullptr, start, c, Pieces(k, kFewRowsPiece)};
+  CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel, [&](int64_t panel) {
+    product.RowsTimesPanel({op, k, n, b}, panel);
+  });
 }
 
 }  // namespace carafe

@@ -25,4 +25,9 @@ struct Start {
 void PackedGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
                 const float* packed, Start start, float* c);
 
+// c (m, n) = start + a (m, k) B, where B, stored as above, is used once: each panel of it is packed
+// while it is in the cache. For few rows, which all are read again for every panel.
+void PanelGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
+               const float* b, Start start, float* c);
+
 }  // namespace carafe

@@ -3,8 +3,10 @@
 //   bottom (d0, .., d[axis-1], K...)  ->  top (d0, .., d[axis-1], num_output)
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
+#include "carafe/kernels/packed_gemm.h"
 #include "carafe/kernels/small_batch.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/packed_product.h"
 
 namespace carafe {
 namespace {
@@ -39,9 +41,9 @@ class InnerProduct final : public Layer<T> {
                                  param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
       }
     }
-    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width,
-            d.inner, 1, bottom[0]->data(stream), this->blob(kWeight).data(stream), 0, y);
-    if (param_.bias_term()) AddToRows(stream, d.rows, d.width, this->blob(kBias).data(stream), y);
+    Multiply(stream, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width, d.inner,
+             bottom[0]->data(stream), this->blob(kWeight).data(stream),
+             param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
@@ -70,7 +72,26 @@ class InnerProduct final : public Layer<T> {
     return stream.on_cpu() && !param_.transpose();
   }
   static SmallBatch SmallBatchOf(const Dims& d) { return {d.rows, d.width, d.inner}; }
-  void AddWeightGradient(Stream& stream, const Dims& d, const T* dy, const T* x, T* dw) const {
+  // Which kernel is the fastest was measured: docs/decisions/0036-small-batches.md.
+  static bool IsSmall(int64_t inner, int64_t width) { return inner * width <= int64_t{1} << 19; }
+  // y (rows, width) = x B + row, which may be null; B (inner, width) is stored as `op` says.
+  void Multiply(Stream& stream, Op op, int64_t rows, int64_t width, int64_t inner, const T* x,
+                const T* b, const T* row, T* y) {
+    if constexpr (std::is_same_v<T, float>) {
+      const bool reads_well = op == Op::kTrans || IsSmall(inner, width);
+      if (stream.on_cpu() && rows >= 8 && rows <= 256 && reads_well) {
+        return PanelGemm(stream, op, rows, width, inner, x, b, {row, 0}, y);
+      }
+    }
+    const PackedProduct<T> product(stream, op, inner, width, IsSmall(inner, width) ? rows : 0, b,
+                                   &packed_);
+    if (row != nullptr) {
+      product.MultiplyAddRow(rows, x, row, y);
+    } else {
+      product.Multiply(Op::kNone, rows, x, /*add=*/false, y);
+    }
+  }
+  void AddWeightGradient(Stream& stream, const Dims& d, const T* dy, const T* x, T* dw) {
     if constexpr (std::is_same_v<T, float>) {
       if (TakesSmallBatch(stream) && WinsBackwardWeights(SmallBatchOf(d))) {
         return SmallBatchBackwardWeights(stream, SmallBatchOf(d), dy, x, dw);
@@ -79,23 +100,27 @@ class InnerProduct final : public Layer<T> {
     if (param_.transpose()) {
       Gemm<T>(stream, Op::kTrans, Op::kNone, d.inner, d.width, d.rows, 1, x, dy, 1, dw);
     } else {
-      Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
+      const bool packs =
+          IsSmall(d.inner, d.width) && (d.width >= 256 || d.rows * d.inner <= int64_t{1} << 16);
+      PackedProduct<T>(stream, Op::kNone, d.rows, d.inner, packs ? d.width : 0, x, &packed_)
+          .Multiply(Op::kTrans, d.width, dy, /*add=*/true, dw);
     }
   }
-  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) const {
+  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) {
     if constexpr (std::is_same_v<T, float>) {
       if (TakesSmallBatch(stream) && WinsBackwardData(SmallBatchOf(d))) {
         return SmallBatchBackwardData(stream, SmallBatchOf(d), dy, w, dx);
       }
     }
-    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
-            d.width, 1, dy, w, 0, dx);
+    Multiply(stream, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner, d.width, dy, w,
+             nullptr, dx);
   }
   int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
   Dims DimsOf(const Shape& x) const {
     return {x.Count(0, Axis(x)), x.Count(Axis(x)), param_.num_output()};
   }
   const InnerProductParameter param_;
+  Blob<T> packed_;  // the right-hand matrix of the product at hand
 };
 
 const RegisterLayer<InnerProduct> kRegistered{{.type = "InnerProduct",

@@ -1,5 +1,6 @@
-// Products with one matrix on the right: the weights of a recurrent layer in all its steps, or what
-// their gradient is made of. Float on the CPU packs it once; anything else goes to Gemm.
+// Products with one matrix on the right that is used often: the weights of a recurrent layer in all
+// its steps, or the inputs that a gradient is made of. Float on the CPU packs it once; anything
+// else goes to Gemm.
 #pragma once
 
 #include <type_traits>
