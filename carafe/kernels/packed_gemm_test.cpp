@@ -67,7 +67,7 @@ TEST(PackedGemm, GivesTheSameBitsWithAnyNumberOfThreads) {
   const std::vector<float> a = RandomFloats(kM * kK, 1), b = RandomFloats(kK * kN, 2);
   std::vector<float> packed(static_cast<size_t>(PackedCount(kK, kN)));
   for (const Op op : {Op::kNone, Op::kTrans}) {
-    std::vector<float> results[3];
+    std::vector<float> results[3], panels;
     for (const int threads : {1, 2, 3}) {
       Stream stream(CpuDevice(), threads);
       std::vector<float>& c = results[threads - 1];
@@ -75,6 +75,10 @@ TEST(PackedGemm, GivesTheSameBitsWithAnyNumberOfThreads) {
       PackMatrix(stream, Op::kNone, kK, kN, b.data(), packed.data());
       PackedGemm(stream, op, kM, kN, kK, a.data(), packed.data(), {}, c.data());
       EXPECT_EQ(c, results[0]) << threads << " threads";
+      std::vector<float> by_panels(kM * kN);
+      PanelGemm(stream, op, kM, kN, kK, a.data(), b.data(), {}, by_panels.data());
+      if (threads == 1) panels = by_panels;
+      EXPECT_EQ(by_panels, panels) << threads << " threads, by panels";
     }
   }
 }
