@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 
-WARM_UP = 5
+WARM_UP = 3
 
 
 def cpu_seconds():

@@ -53,7 +53,8 @@ class CommThread {
   const CommTimeouts& timeouts() const { return timeouts_; }
 
   // Runs on the thread that drives as soon as it can; in order. What it throws fails the group.
-  // `wait_follows`: the caller is about to wait, so nobody needs to be woken.
+  // `wait_follows`: the caller is about to wait, or nobody waits for it: no thread needs to be
+  // woken.
   void Post(std::function<void()> task, bool wait_follows = false);
   // Polled in every turn from now on, until detached. Must be idle when it is detached, unless the
   // group has failed: the transport still holds its memory then, and is given up.

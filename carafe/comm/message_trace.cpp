@@ -32,6 +32,12 @@ class WatchedTransport final : public Transport {
     Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
     return request;
   }
+  size_t ShortMessage(int peer) const override { return inner_.ShortMessage(peer); }
+  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
+    const Request request = inner_.ReceiveShort(from, tag, data, most, got);
+    Open(request, {.sent = false, .peer = from, .tag = tag}, got);
+    return request;
+  }
   bool any_thread() const override { return inner_.any_thread(); }
   bool CanLend(int from, size_t bytes) const override { return inner_.CanLend(from, bytes); }
   Request Borrow(int from, int tag, size_t bytes) override {
@@ -59,16 +65,18 @@ class WatchedTransport final : public Transport {
           std::memory_order_relaxed);
     if (trace_ != nullptr) trace_->Message(event);
   }
-  void Open(Request request, MessageEvent event) {
+  // `got`, if not null: the size is there when the request is done.
+  void Open(Request request, MessageEvent event, const size_t* got = nullptr) {
     if (request == 0) return;
     event.begin = TraceClock();
     if (event.sent && sends_++ == 0) busy_since_ = event.begin;
-    open_[request] = event;
+    open_[request] = {event, got};
   }
   void Close(Request request) {
     const auto found = open_.find(request);
     if (found == open_.end()) return;  // from before the watch
-    MessageEvent event = found->second;
+    MessageEvent event = found->second.event;
+    if (found->second.got) event.bytes = *found->second.got;
     open_.erase(found);
     event.end = TraceClock();
     if (!event.sent)
@@ -84,7 +92,11 @@ class WatchedTransport final : public Transport {
   Transport& inner_;
   MessageTrace* const trace_;
   MessageCounters& counters_;
-  std::unordered_map<Request, MessageEvent> open_;
+  struct Watched {
+    MessageEvent event;
+    const size_t* got;
+  };
+  std::unordered_map<Request, Watched> open_;
   int sends_ = 0;  // under way
   double busy_since_ = 0;
 };

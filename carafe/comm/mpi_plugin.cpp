@@ -21,15 +21,21 @@ constexpr int32_t kTooLong = -2;
 constexpr int32_t kAgain = -3;
 
 struct Open {
-  MPI_Request request = MPI_REQUEST_NULL;
   bool is_receive = false;
+  bool done = false;
+  bool asked = false;  // since MPI last worked
+  int32_t error = 0;
+  int64_t bytes = -1;
 };
 
 struct State {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool ours = false;               // we started MPI, so we end it
-  bool ended = false;              // without MPI_Finalize, see LeaveHydra
-  std::vector<Open> open;          // request n is open[n - 1]
+  bool ours = false;                  // we started MPI, so we end it
+  bool ended = false;                 // without MPI_Finalize, see LeaveHydra
+  std::vector<MPI_Request> requests;  // request n is requests[n - 1]: null if done, or none
+  std::vector<Open> open;             // of the same
+  std::vector<int> places;            // scratch of Work, as the next
+  std::vector<MPI_Status> statuses;
   std::vector<uint64_t> free_ids;  // of open
 };
 
@@ -42,12 +48,25 @@ uint64_t Keep(MPI_Request request, bool is_receive) {
   State& state = TheState();
   if (state.free_ids.empty()) {
     state.open.emplace_back();
+    state.requests.push_back(MPI_REQUEST_NULL);
     state.free_ids.push_back(state.open.size());
   }
   const uint64_t id = state.free_ids.back();
   state.free_ids.pop_back();
-  state.open[id - 1] = {request, is_receive};
+  state.open[id - 1] = {.is_receive = is_receive};
+  state.requests[id - 1] = request;
   return id;
+}
+
+// Open MPI asks the receiver before it sends more than 64 KB over TCP: another round trip. A short
+// message (mpi_transport.cpp) goes at once instead, if the user has not set it otherwise.
+void SendAtOnce() {
+#ifdef OPEN_MPI
+  if (std::getenv("OMPI_MCA_btl_tcp_eager_limit") || std::getenv("OMPI_MCA_btl_tcp_max_send_size"))
+    return;
+  setenv("OMPI_MCA_btl_tcp_max_send_size", "135168", 1);
+  setenv("OMPI_MCA_btl_tcp_eager_limit", "135168", 1);
+#endif
 }
 
 int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, int32_t* any_thread, char* host,
@@ -65,6 +84,7 @@ int32_t Start(int32_t* rank, int32_t* size, int32_t* max_tag, int32_t* any_threa
     if (error == MPI_SUCCESS && level < MPI_THREAD_MULTIPLE) return kNoThreads;
   } else {
     state.ours = true;
+    SendAtOnce();
     error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
     if (error == MPI_SUCCESS && level < MPI_THREAD_FUNNELED) return kNoThreads;
   }
@@ -112,23 +132,42 @@ int32_t Receive(int32_t from, int32_t tag, void* data, int64_t bytes, uint64_t* 
   return 0;
 }
 
+// Lets MPI work once, and notes which requests are done.
+int32_t Work() {
+  State& state = TheState();
+  for (Open& open : state.open) open.asked = false;
+  state.places.resize(state.requests.size());
+  state.statuses.resize(state.requests.size());
+  int count = 0;
+  const int error = MPI_Testsome(static_cast<int>(state.requests.size()), state.requests.data(),
+                                 &count, state.places.data(), state.statuses.data());
+  if (error != MPI_SUCCESS && error != MPI_ERR_IN_STATUS) return error;
+  for (int i = 0; i < count; ++i) {  // none if count is MPI_UNDEFINED, which is negative
+    Open& open = state.open[static_cast<size_t>(state.places[static_cast<size_t>(i)])];
+    const MPI_Status& status = state.statuses[static_cast<size_t>(i)];
+    open.done = true;
+    if (error == MPI_ERR_IN_STATUS) open.error = status.MPI_ERROR;
+    int bytes = 0;
+    if (open.error == 0 && open.is_receive) open.error = MPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (open.is_receive) open.bytes = bytes;
+  }
+  return 0;
+}
+
+// A look at MPI is dear, over TCP most of all: one answers a question about every open request, and
+// the next follows when one is asked about again.
 int32_t Test(uint64_t request, int32_t* done, int64_t* bytes) {
   State& state = TheState();
   Open& open = state.open[request - 1];
-  MPI_Status status;
-  int flag = 0;
-  const int error = MPI_Test(&open.request, &flag, &status);
-  *done = flag;
-  *bytes = -1;
-  if (error != MPI_SUCCESS) return error;
-  if (!flag) return 0;
-  state.free_ids.push_back(request);
-  if (!open.is_receive) return 0;
-  int count = 0;
-  const int count_error = MPI_Get_count(&status, MPI_BYTE, &count);
-  if (count_error != MPI_SUCCESS) return count_error;
-  *bytes = count;
-  return 0;
+  if (!open.done && open.asked) {
+    const int32_t error = Work();
+    if (error != 0) return error;
+  }
+  open.asked = true;
+  *done = open.done;
+  *bytes = open.bytes;
+  if (open.done) state.free_ids.push_back(request);
+  return open.error;
 }
 
 // MPI_Finalize of MPICH 4.0 over UCX waits for ever in some runs (decision 25): a rank that waits

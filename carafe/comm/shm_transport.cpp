@@ -83,6 +83,13 @@ class ShmTransport final : public Transport {
     if (p < 0) return inner_->Receive(from, tag, data, bytes);
     return Want(p, {0, tag, static_cast<char*>(data), bytes, 0, false});
   }
+  size_t ShortMessage(int peer) const override {
+    return PeerOf(peer) < 0 ? inner_->ShortMessage(peer) : 0;
+  }
+  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
+    Ensure(PeerOf(from) < 0, "a short message of a rank of this host");
+    return inner_->ReceiveShort(from, tag, data, most, got);
+  }
   bool CanLend(int from, size_t bytes) const override {
     const int p = PeerOf(from);
     return p >= 0 && bytes > kLetterBytes && bytes <= kLaneSlotBytes &&

@@ -50,19 +50,21 @@ class ThreadHub {
     return queue.messages.back().request;
   }
 
-  Transport::Request Receive(int from, int to, int tag, void* data, size_t bytes) {
+  // `got`, if not null: any message up to `bytes`.
+  Transport::Request Receive(int from, int to, int tag, void* data, size_t bytes,
+                             size_t* got = nullptr) {
     std::lock_guard lock(mutex_);
     const Transport::Request request = next_request_++;
     ranks_[to].open[request] = {.peer = from};
     Queue& queue = queues_[{from, to, tag}];
     if (queue.messages.empty()) {
-      queue.receives.push_back({request, data, bytes});
+      queue.receives.push_back({request, data, bytes, got});
       return request;
     }
     const Message message = std::move(queue.messages.front());
     queue.messages.pop_front();
     const void* source = message.request == 0 ? message.copy.data() : message.data;
-    Deliver(from, to, tag, source, message.bytes, {request, data, bytes});
+    Deliver(from, to, tag, source, message.bytes, {request, data, bytes, got});
     if (message.request != 0) ranks_[from].open[message.request].done = true;
     return request;
   }
@@ -106,6 +108,7 @@ class ThreadHub {
     Transport::Request request;
     void* data;
     size_t bytes;
+    size_t* got;  // null: exactly `bytes`
   };
   struct Queue {
     std::deque<Message> messages;
@@ -124,12 +127,13 @@ class ThreadHub {
   void Deliver(int from, int to, int tag, const void* source, size_t bytes,
                const PendingReceive& receive) {
     Open& open = ranks_[to].open[receive.request];
-    if (bytes != receive.bytes) {
+    if (receive.got ? bytes > receive.bytes : bytes != receive.bytes) {
       open.error = fmt::format("a message of rank {} to rank {} (tag {}) has {} bytes, not {}",
                                from, to, tag, bytes, receive.bytes);
       return;
     }
     if (bytes > 0) std::memcpy(receive.data, source, bytes);
+    if (receive.got) *receive.got = bytes;
     open.done = true;
   }
 
@@ -158,6 +162,11 @@ class ThreadTransport final : public Transport {
   Request Receive(int from, int tag, void* data, size_t bytes) override {
     Ensure(from >= 0 && from < size() && bytes <= kMaxBytes, "a receive of nobody, or too long");
     return hub_->Receive(from, rank_, tag, data, bytes);
+  }
+  size_t ShortMessage(int /*peer*/) const override { return kEagerBytes; }
+  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
+    Ensure(from >= 0 && from < size() && most <= kMaxBytes, "a receive of nobody, or too long");
+    return hub_->Receive(from, rank_, tag, data, most, got);
   }
   bool Done(Request request) override { return hub_->Done(rank_, request); }
   bool any_thread() const override { return true; }

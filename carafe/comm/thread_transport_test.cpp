@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +40,38 @@ TEST(ThreadTransport, DeliversMessagesOfAnySizeInOrderPerTag) {
         for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], last * 100 + static_cast<int>(i));
     });
   }
+}
+
+TEST(ThreadTransport, TakesShortMessagesOfAnySizeAndTellsIt) {
+  RunTransports(2, [](Transport& t) {
+    const size_t most = t.ShortMessage(1 - t.rank());
+    ASSERT_GT(most, 100u);
+    const std::string word = "as long as it is";
+    const std::string longest(most, 'x');
+    const std::vector<Transport::Request> sends = {
+        t.Send(1 - t.rank(), 4, word.data(), word.size()), t.Send(1 - t.rank(), 4, nullptr, 0),
+        t.Send(1 - t.rank(), 4, longest.data(), longest.size())};
+    for (const std::string& expected : {word, std::string(), longest}) {
+      std::string heard(most, '?');
+      size_t got = 77;
+      Await(t, t.ReceiveShort(1 - t.rank(), 4, heard.data(), most, &got));
+      heard.resize(got);
+      EXPECT_EQ(heard, expected);
+    }
+    for (Transport::Request send : sends) Await(t, send);
+  });
+}
+
+TEST(ThreadTransport, RefusesAShortMessageThatIsTooLong) {
+  RunTransports(2, [](Transport& t) {
+    const char word[8] = "1234567";
+    char heard[4];
+    size_t got = 0;
+    if (t.rank() == 0) Await(t, t.Send(1, 4, word, sizeof word));
+    if (t.rank() == 1) {
+      EXPECT_THROW(Await(t, t.ReceiveShort(0, 4, heard, sizeof heard, &got)), CommError);
+    }
+  });
 }
 
 TEST(ThreadTransport, KeepsTagsApart) {

@@ -34,6 +34,16 @@ class Transport {
   virtual bool Done(Request request) = 0;
   virtual bool any_thread() const { return false; }
 
+  // Up to so many bytes, what belongs together is better sent to this rank as one message, even if
+  // it has to be copied, than as two. 0: messages cost little.
+  virtual size_t ShortMessage(int /*peer*/) const { return 0; }
+  // A receive of a message of any size up to `most`, which is at most ShortMessage(from); its size
+  // is in `got` when the request is done.
+  virtual Request ReceiveShort(int /*from*/, int /*tag*/, void* /*data*/, size_t /*most*/,
+                               size_t* /*got*/) {
+    return 0;
+  }
+
   // A receive that is not copied: where CanLend, once Borrow's request is done, Lent is the content
   // until Return, which forgets the request. The lender may have to wait for that.
   virtual bool CanLend(int /*from*/, size_t /*bytes*/) const { return false; }

@@ -15,8 +15,10 @@ constexpr int kMostOwners = 16;
 // Up to this many bytes everyone sends all to everyone: one message time.
 constexpr int64_t kTinyBytes = 2048;
 constexpr int kFewRanks = 8;
-constexpr int64_t kLeastMessage = 16 << 10;
-constexpr int64_t kPieces = 4;  // of a bucket, so that sums are made while parts still travel
+// A bucket is cut, so that sums are made while parts still travel, but not so fine that what a
+// message costs beside its bytes counts.
+constexpr int64_t kPieces = 4;
+constexpr int64_t kLeastMessage = 128 << 10;
 
 enum class Large { kOwners, kHalving, kHosts };
 
@@ -32,9 +34,9 @@ Large LargeSum(const SchemeSettings& settings, int size) {
 std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int64_t count,
                          int64_t bytes) {
   const auto cut = [&](int64_t first_message_of_chunk, const auto& program) {
+    const auto most = static_cast<int64_t>(settings.message_bytes);
     const int64_t message =
-        std::clamp(bytes / kPieces / first_message_of_chunk, kLeastMessage,
-                   std::max(kLeastMessage, static_cast<int64_t>(settings.message_bytes)));
+        std::clamp(bytes / kPieces / first_message_of_chunk, std::min(kLeastMessage, most), most);
     const int64_t width = count > 0 ? bytes / count : 1;
     return Cut(count, std::max<int64_t>(message * first_message_of_chunk / width, 1),
                [&](int64_t begin, int64_t end) { return program(rank, size, begin, end); });

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "carafe/base/error.h"
@@ -18,8 +20,9 @@ int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
 
 }  // namespace
 
-Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags)
-    : tags_(tags), peers_(peers), state_(size), listening_(peers.size()) {
+Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags,
+                 size_t longest)
+    : tags_(tags), longest_(longest), peers_(peers), state_(size), listening_(peers.size()) {
   for (int peer : peers_) {
     Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
     state_[peer].flying.resize(kWindow);
@@ -66,29 +69,58 @@ bool Channel::PollSends(Transport& transport, int rank, Peer& peer, ChannelEvent
     flying.notice.sequence = peer.sent++;
     flying.ticket = next.ticket;
     flying.busy = true;
-    flying.header = transport.Send(rank, tags_.header, &flying.notice, sizeof(Notice));
-    if (next.notice.bytes > 0)
-      flying.payload = transport.Send(rank, PayloadTag(tags_, flying.notice.sequence), next.data,
-                                      next.notice.bytes);
+    const size_t bytes = next.notice.bytes;
+    if (bytes > 0 && next.data && sizeof(Notice) + bytes <= transport.ShortMessage(rank)) {
+      flying.notice.inside = 1;
+      flying.letter.resize(sizeof(Notice) + bytes);
+      std::memcpy(flying.letter.data(), &flying.notice, sizeof(Notice));
+      std::memcpy(flying.letter.data() + sizeof(Notice), next.data, bytes);
+      flying.header =
+          transport.Send(rank, tags_.header, flying.letter.data(), flying.letter.size());
+    } else {
+      flying.header = transport.Send(rank, tags_.header, &flying.notice, sizeof(Notice));
+      if (bytes > 0)
+        flying.payload =
+            transport.Send(rank, PayloadTag(tags_, flying.notice.sequence), next.data, bytes);
+    }
     peer.queue.pop();
     moved = true;
   }
   return moved;
 }
 
+Channel::Request Channel::Listen(Transport& transport, int rank, Peer& peer) {
+  const size_t room =
+      std::max(sizeof(Notice), std::min(transport.ShortMessage(rank), sizeof(Notice) + longest_));
+  peer.next.resize(room);
+  peer.next_bytes = sizeof(Notice);
+  if (room == sizeof(Notice)) return transport.Receive(rank, tags_.header, peer.next.data(), room);
+  return transport.ReceiveShort(rank, tags_.header, peer.next.data(), room, &peer.next_bytes);
+}
+
+Notice Channel::Heard(int rank, Peer& peer) {
+  Notice notice;
+  if (peer.next_bytes >= sizeof(Notice)) std::memcpy(&notice, peer.next.data(), sizeof(Notice));
+  if (peer.next_bytes != sizeof(Notice) + (notice.inside ? notice.bytes : 0))
+    throw CommError(
+        fmt::format("a message of rank {} has {} bytes, which are not what it announces", rank,
+                    peer.next_bytes),
+        "all ranks must run the same program");
+  if (notice.sequence != peer.heard++)
+    throw CommError(fmt::format("message {} of rank {} came where message {} was due",
+                                notice.sequence, rank, peer.heard - 1),
+                    "the network between the ranks loses or repeats messages");
+  return notice;
+}
+
 bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
   bool moved = false;
   while (!peer.gone) {
-    if (peer.header == 0)
-      peer.header = transport.Receive(rank, tags_.header, &peer.next, sizeof(Notice));
+    if (peer.header == 0) peer.header = Listen(transport, rank, peer);
     if (!transport.Done(peer.header)) break;
     peer.header = 0;
     moved = true;
-    const Notice notice = peer.next;
-    if (notice.sequence != peer.heard++)
-      throw CommError(fmt::format("message {} of rank {} came where message {} was due",
-                                  notice.sequence, rank, peer.heard - 1),
-                      "the network between the ranks loses or repeats messages");
+    const Notice notice = Heard(rank, peer);
     if (notice.journey == kGoodbye) {
       peer.gone = true;
       --listening_;
@@ -97,10 +129,13 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
     ++open_;
     if (notice.bytes > Transport::kMaxBytes)
       throw InternalError("a message announces more bytes than any message has");
-    const PayloadPlace place = events.PlaceFor(rank, notice, transport.CanLend(rank, notice.bytes));
+    const PayloadPlace place =
+        events.PlaceFor(rank, notice, !notice.inside && transport.CanLend(rank, notice.bytes));
     const int tag = PayloadTag(tags_, notice.sequence);
     Request payload = 0;
-    if (place.borrow) {
+    if (notice.inside) {
+      if (place.memory) std::memcpy(place.memory, peer.next.data() + sizeof(Notice), notice.bytes);
+    } else if (place.borrow) {
       payload = transport.Borrow(rank, tag, notice.bytes);
     } else if (notice.bytes > 0) {
       payload = transport.Receive(rank, tag, place.memory, notice.bytes);

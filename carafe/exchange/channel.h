@@ -1,6 +1,6 @@
 // Writes with notification, on two-sided messages: a small header says what comes, and the receiver
-// decides where the payload goes. What is sent first is what is needed first; a message that is
-// under way is not interrupted, so there are few at a time.
+// decides where the payload goes; a short payload travels with its header. What is sent first is
+// what is needed first; a message that is under way is not interrupted, so there are few at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 
 namespace carafe {
 
-// What a message is about. The channel reads `bytes` and fills `sequence`; journeys below 0
-// are its own.
+// What a message is about. The channel reads `bytes` and fills `sequence` and `inside`; journeys
+// below 0 are its own.
 struct Notice {
   int32_t journey = 0;
   int32_t chunk = 0;
   int32_t label = 0;
   uint32_t sequence = 0;  // of the channel: counts the messages to this peer
   int64_t step = 0;
-  uint64_t bytes = 0;
+  uint32_t bytes = 0;
+  uint32_t inside = 0;  // 1: the payload follows in the same message
 };
 
 // A payload's tag goes round with the message's sequence, so that one that was lost or came twice
@@ -54,8 +55,9 @@ class Channel {
  public:
   static constexpr int kWindow = 3;  // messages under way to one peer
 
-  // `peers` are all that may send or be sent to.
-  Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags);
+  // `peers` are all that may send or be sent to; no payload has more than `longest` bytes.
+  Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags,
+          size_t longest);
 
   // Lower priority values go first, then the order of the calls.
   void Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket);
@@ -80,7 +82,8 @@ class Channel {
     }
   };
   struct Flying {
-    Notice notice;  // lent to the transport, so it must not move
+    Notice notice;             // lent to the transport, so it must not move
+    std::vector<char> letter;  // as this: the notice and its payload
     Request header = 0;
     Request payload = 0;
     uint64_t ticket = 0;
@@ -94,7 +97,8 @@ class Channel {
   struct Peer {
     std::priority_queue<Outgoing> queue;
     std::vector<Flying> flying;  // kWindow of them
-    Notice next;                 // the header that is awaited
+    std::vector<char> next;      // the header that is awaited, with room for what may follow
+    size_t next_bytes = 0;       // of what has come there
     uint32_t sent = 0;           // headers
     uint32_t heard = 0;          // headers
     Request header = 0;
@@ -102,9 +106,12 @@ class Channel {
     std::deque<Incoming> incoming;  // payloads come in the order of their headers
   };
   bool PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
+  Request Listen(Transport& transport, int rank, Peer& peer);
+  Notice Heard(int rank, Peer& peer);
   bool PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
 
   const ChannelTags tags_;
+  const size_t longest_;
   std::vector<int> peers_;
   std::vector<Peer> state_;  // by rank; empty for those that are not peers
   int64_t open_ = 0;         // sends and payloads that are not done

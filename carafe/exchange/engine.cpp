@@ -30,6 +30,17 @@ std::vector<int> PeersOf(const std::vector<Journey<T>>& journeys, int rank) {
   return {peers.begin(), peers.end()};
 }
 
+// Of any message, in bytes.
+template <typename T>
+size_t Longest(const std::vector<Journey<T>>& journeys) {
+  int64_t longest = 0;
+  for (const Journey<T>& journey : journeys)
+    for (const Program& program : journey.chunks)
+      for (const Operation& operation : program)
+        longest = std::max(longest, operation.end - operation.begin);
+  return static_cast<size_t>(longest) * sizeof(T);
+}
+
 // Names a send: journey, chunk and operation.
 constexpr int kChunkBits = 24, kOperationBits = 20;
 
@@ -51,7 +62,7 @@ Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, const Ch
       size_(size),
       journeys_(std::move(journeys)),
       states_(journeys_.size()),
-      channel_(rank, size, PeersOf(journeys_, rank), tags) {
+      channel_(rank, size, PeersOf(journeys_, rank), tags, Longest(journeys_)) {
   for (size_t j = 0; j < journeys_.size(); ++j) {
     for (const Program& program : journeys_[j].chunks) {
       Ensure(states_[j].chunks.size() < size_t{1} << kChunkBits &&
@@ -163,7 +174,7 @@ bool Engine<T>::Do(Which which, Chunk& chunk) {
                    .chunk = which.chunk,
                    .label = operation.label,
                    .step = step,
-                   .bytes = static_cast<uint64_t>(count) * sizeof(T)},
+                   .bytes = static_cast<uint32_t>(static_cast<uint64_t>(count) * sizeof(T))},
                   data, j.priority, Ticket(which.journey, which.chunk, chunk.next));
     return true;
   }

@@ -26,6 +26,7 @@ class AgreementPoller final : public Poller {
         agreement_(kind, settings, rank, size, buckets, {kExchangeTag, kExchangePayloadTag}),
         ballot_(rank, size, settings.timeout >= 0),
         updates_(agreement_.updates()),
+        hands_out_(kind.root_updates),
         timeout_(rank == 0 ? settings.timeout : -1),
         times_up_(buckets.size() + 1, kNever) {}
 
@@ -64,6 +65,7 @@ class AgreementPoller final : public Poller {
 
   // From any thread.
   bool updates() const { return updates_; }
+  bool hands_out() const { return hands_out_; }
   int64_t sums(int bucket) const { return sums_[bucket].load(std::memory_order_acquire); }
   int64_t values(int bucket) const { return values_[bucket].load(std::memory_order_acquire); }
   int64_t verdicts() const { return verdicts_.load(std::memory_order_acquire); }
@@ -102,6 +104,7 @@ class AgreementPoller final : public Poller {
   Agreement<T> agreement_;
   Ballot ballot_;
   const bool updates_;
+  const bool hands_out_;                     // new values, to ranks that await them
   const double timeout_;                     // seconds; < 0: none
   std::vector<Clock::time_point> times_up_;  // of every bucket, then of the votes
 };
@@ -134,7 +137,7 @@ class RankCarrier final : public Carrier {
           [&] { return poller_.sums(bucket) >= step; });
   }
   void Updated(int bucket) override {
-    thread_.Post([this, bucket] { poller_.OnUpdated(bucket); });
+    thread_.Post([this, bucket] { poller_.OnUpdated(bucket); }, !poller_.hands_out());
   }
   void AwaitValues(int bucket, int64_t step) override {
     if (poller_.values(bucket) >= step) return;

@@ -1,0 +1,128 @@
+#include "carafe/exchange/channel.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/thread_transport.h"
+
+namespace carafe {
+namespace {
+
+constexpr ChannelTags kTags{100, 1000};
+
+// Counts what is sent through another transport.
+class CountingTransport final : public Transport {
+ public:
+  explicit CountingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::string& host() const override { return inner_->host(); }
+  Request Send(int to, int tag, const void* data, size_t bytes) override {
+    ++sent;
+    return inner_->Send(to, tag, data, bytes);
+  }
+  Request Receive(int from, int tag, void* data, size_t bytes) override {
+    return inner_->Receive(from, tag, data, bytes);
+  }
+  size_t ShortMessage(int /*peer*/) const override { return short_message; }
+  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
+    return inner_->ReceiveShort(from, tag, data, most, got);
+  }
+  bool Done(Request request) override { return inner_->Done(request); }
+  void Finish() override { inner_->Finish(); }
+  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
+
+  int sent = 0;
+  size_t short_message = 0;
+
+ private:
+  const std::unique_ptr<Transport> inner_;
+};
+
+class Inbox final : public ChannelEvents {
+ public:
+  PayloadPlace PlaceFor(int /*from*/, const Notice& notice, bool /*can_borrow*/) override {
+    arrived.emplace_back(notice.bytes, '?');
+    return {.memory = arrived.back().data()};
+  }
+  void OnArrived(int, const Notice&, Transport::Request) override { ++complete; }
+  void OnSent(uint64_t ticket) override { sent.push_back(ticket); }
+
+  std::vector<std::string> arrived;
+  size_t complete = 0;
+  std::vector<uint64_t> sent;
+};
+
+// Two ranks of which the first sends, in one thread.
+struct Pair {
+  explicit Pair(size_t short_message, size_t longest = 3000)
+      : hub(MakeThreadHub(2)),
+        first(MakeThreadTransport(hub, 0)),
+        second(MakeThreadTransport(hub, 1)),
+        sender(0, 2, {1}, kTags, longest),
+        receiver(1, 2, {0}, kTags, longest) {
+    first.short_message = second.short_message = short_message;
+  }
+  ~Pair() {
+    first.Finish();
+    second.Finish();
+  }
+  void Send(const std::string& text, uint64_t ticket) {
+    sender.Send(1, {.bytes = static_cast<uint32_t>(text.size())}, text.data(), 0, ticket);
+  }
+  void PollUntilQuiet() {
+    bool moved = true;
+    while (moved) {
+      moved = sender.Poll(first, outbox);
+      moved |= receiver.Poll(second, inbox);
+    }
+  }
+
+  std::shared_ptr<ThreadHub> hub;
+  CountingTransport first, second;
+  Channel sender, receiver;
+  Inbox outbox, inbox;
+};
+
+TEST(Channel, SendsAShortPayloadInsideItsHeaderAndALongOneBehindIt) {
+  Pair pair(sizeof(Notice) + 1000);
+  const std::vector<std::string> texts = {std::string(1, 'a'), std::string(1000, 'b'),
+                                          std::string(1001, 'c'), std::string(3000, 'd'), ""};
+  for (size_t i = 0; i < texts.size(); ++i) pair.Send(texts[i], i);
+  pair.PollUntilQuiet();
+  EXPECT_EQ(pair.inbox.arrived, texts);
+  EXPECT_EQ(pair.inbox.complete, texts.size());
+  EXPECT_EQ(pair.first.sent, 1 + 1 + 2 + 2 + 1);
+  EXPECT_EQ(pair.outbox.sent.size(), texts.size());
+}
+
+TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
+  Pair pair(0);
+  pair.Send("text", 0);
+  pair.PollUntilQuiet();
+  EXPECT_EQ(pair.inbox.arrived, std::vector<std::string>{"text"});
+  EXPECT_EQ(pair.first.sent, 2);
+}
+
+TEST(Channel, RefusesAMessageThatIsNotAsLongAsItSays) {
+  Pair pair(sizeof(Notice) + 1000);
+  std::vector<char> letter(sizeof(Notice) + 7);
+  const Notice notice{.bytes = 8, .inside = 1};
+  std::memcpy(letter.data(), &notice, sizeof notice);
+  pair.first.Send(1, kTags.header, letter.data(), letter.size());
+  EXPECT_THROW(pair.PollUntilQuiet(), CommError);
+}
+
+TEST(Channel, RefusesAMessageTooShortToSayAnything) {
+  Pair pair(sizeof(Notice) + 1000);
+  pair.first.Send(1, kTags.header, "?", 1);
+  EXPECT_THROW(pair.PollUntilQuiet(), CommError);
+}
+
+}  // namespace
+}  // namespace carafe
