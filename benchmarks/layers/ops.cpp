@@ -174,7 +174,7 @@ void RecurrentStep(Race& race, int64_t rows, int64_t width, int64_t inner) {
   PackMatrix(s, Op::kTrans, inner, width, w.data(), packed.data());
   race.Run(
       fmt::format("recurrent step {} rows {} -> {}", rows, inner, width),
-      [&] { PackedGemm(s, rows, width, inner, x.data(), packed.data(), false, y.data()); },
+      [&] { PackedGemm(s, Op::kNone, rows, width, inner, x.data(), packed.data(), {}, y.data()); },
       [&] {
         Gemm<float>(s, Op::kNone, Op::kTrans, rows, width, inner, 1, x.data(), w.data(), 0,
                     y.data());

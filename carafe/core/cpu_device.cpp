@@ -14,14 +14,10 @@ namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kHugeFrom = 4 * kHugePage;
 
-// Fewer faults and fewer misses of the TLB in large arrays. Only a wish: kernels may not know it.
-void AskForHugePages(char* memory, size_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const uintptr_t last = (begin + bytes) / kHugePage * kHugePage;
-  if (last > first) madvise(memory + (first - begin), last - first, MADV_HUGEPAGE);
+char* AlignUp(char* memory, size_t alignment) {
+  const size_t past = reinterpret_cast<uintptr_t>(memory) % alignment;
+  return past == 0 ? memory : memory + (alignment - past);
 }
 
 class Cpu final : public Device {
@@ -30,18 +26,21 @@ class Cpu final : public Device {
   std::string name() const override { return "CPU"; }
   // calloc, not memset: pages of a large piece come from the kernel as zeros when they are first
   // touched, by the thread that uses them, and not at all if nobody does (gradients of a deployed
-  // net). Before the piece lies the pointer that free() wants.
+  // net). Before the piece lies the pointer that free() wants. A large piece begins on a border of
+  // huge pages and asks for as many as it fills: fewer faults and fewer misses of the TLB. Only a
+  // wish: kernels may not know it.
   void* Allocate(size_t bytes) override {
     if (bytes == 0) return nullptr;
-    const size_t all = bytes + 2 * kAlignment;  // a vector may be read past the end
+    const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+    const size_t all = bytes + alignment + kAlignment;  // a vector may be read past the end
     char* const start = all < bytes ? nullptr : static_cast<char*>(std::calloc(all, 1));
     if (start == nullptr) {
       throw DataError("memory", -1, fmt::format("{} bytes are not to be had", bytes),
                       "use a smaller batch or a smaller net");
     }
-    char* const memory = start + kAlignment - reinterpret_cast<uintptr_t>(start) % kAlignment;
+    char* const memory = AlignUp(start + sizeof(start), alignment);
     std::memcpy(memory - sizeof(start), &start, sizeof(start));
-    if (bytes >= kHugeFrom) AskForHugePages(memory, bytes);
+    if (bytes >= kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return memory;
   }
   void Free(void* memory) noexcept override {

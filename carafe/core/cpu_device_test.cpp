@@ -21,9 +21,11 @@ size_t ResidentBytes() {
 TEST(CpuDevice, GivesAlignedZeros) {
   Device& cpu = CpuDevice();
   for (int round = 0; round < 2; ++round) {  // the second time some of it was used before
-    for (const size_t bytes : {size_t{1}, size_t{63}, size_t{4096}, size_t{9} << 20}) {
+    for (const size_t bytes :
+         {size_t{1}, size_t{63}, size_t{4096}, size_t{2} << 20, size_t{9} << 20}) {
       auto* memory = static_cast<unsigned char*>(cpu.Allocate(bytes));
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u) << bytes;
+      const size_t alignment = bytes >= size_t{2} << 20 ? size_t{2} << 20 : 64;  // a huge page
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % alignment, 0u) << bytes;
       EXPECT_TRUE(std::all_of(memory, memory + bytes, [](unsigned char c) { return c == 0; }));
       std::fill(memory, memory + bytes, static_cast<unsigned char>(7));
       cpu.Free(memory);

@@ -1,8 +1,12 @@
 // B lies in panels of 16 columns, (n / 16, k, 16) with zeros beyond n. A panel is multiplied by six
-// rows of A at a time: twelve sums in registers.
+// rows of A at a time: twelve sums in registers. Few rows of A are read where they lie; many, or
+// columns, are packed block by block as (rows / 6, k, 6), so that a block stays in the second-level
+// cache while all panels pass.
 #include "carafe/kernels/packed_gemm.h"
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "carafe/kernels/float8.h"
 
@@ -10,50 +14,266 @@ namespace carafe {
 namespace {
 
 constexpr int64_t kPanel = 16, kRows = 6;
-constexpr int64_t kPiece = 512;  // of k: that much of a panel lies in the first-level cache
+constexpr int64_t kFewRows = 64;     // that many rows lie in the second-level cache as they are
+constexpr int64_t kBlockTiles = 16;  // of six rows each
+// Elements of k that are added up in registers (measured): few rows, and blocks of many.
+constexpr int64_t kFewRowsPiece = 1024, kBlockPiece = 512;
+constexpr int64_t kAhead = 8;  // rows: columns lie far apart, where no prefetcher of the CPU looks
 
-int64_t Panels(int64_t n) { return (n + kPanel - 1) / kPanel; }
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t Panels(int64_t n) { return DivideUp(n, kPanel); }
 
-// c (R, 16) (+)= a (R, k) b (k, 16), the first `columns` of it. Rows of a are not packed: each
-// element is broadcast once per panel either way.
-template <int R>
-inline void Tile(int64_t k, const float* a, int64_t a_step, const float* b, int64_t columns,
-                 bool add, float* c, int64_t c_step) {
+// k in pieces of equal size but for the last.
+struct Pieces {
+  int64_t k, size;
+  Pieces(int64_t inner, int64_t most)
+      : k(inner), size(k == 0 ? 1 : DivideUp(inner, DivideUp(inner, most))) {}
+  int64_t count(int64_t from) const { return std::min(size, k - from); }
+};
+
+// c (R, 16) = start + a (R, k) b (k, 16), the first `columns` of it. a(r, i) is at r * a_row + i,
+// or if it is packed at r + i * 6.
+template <int R, bool kPacked>
+inline void Tile(int64_t k, const float* a, int64_t a_row, const float* b, int64_t columns,
+                 Start start, float* c, int64_t c_step) {
   Float8 sums[R][2];
   const float* row[R];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
-    sums[r][0] = add ? LoadPart8(c + r * c_step, columns) : All8(0.0f);
-    sums[r][1] = add && columns > 8 ? LoadPart8(c + r * c_step + 8, columns - 8) : All8(0.0f);
-    row[r] = a + r * a_step;
+    sums[r][0] = sums[r][1] = All8(0.0f);
+    row[r] = kPacked ? a + r : a + r * a_row;
+    __builtin_prefetch(c + r * c_step);
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int64_t i = 0; i < k; ++i) {
-    Float8 first = Load8(b + i * kPanel), second = Load8(b + i * kPanel + 8);
+    Float8 first = Load8(b), second = Load8(b + 8);
     Hold8(first);
     Hold8(second);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const Float8 factor = All8(row[r][i]);
+      const Float8 factor = All8(kPacked ? a[r] : row[r][i]);
       sums[r][0] = MulAdd8(factor, first, sums[r][0]);
       sums[r][1] = MulAdd8(factor, second, sums[r][1]);
     }
+    b += kPanel;
+    if (kPacked) a += kRows;
   }
+  if (columns == kPanel) {
+    if (start.rows != nullptr) {
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        sums[r][0] += Load8(start.rows + r * start.step);
+        sums[r][1] += Load8(start.rows + r * start.step + 8);
+      }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      Store8(c + r * c_step, sums[r][0]);
+      Store8(c + r * c_step + 8, sums[r][1]);
+    }
+    return;
+  }
+  float whole[R][kPanel];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
-    StorePart8(c + r * c_step, columns, sums[r][0]);
-    if (columns > 8) StorePart8(c + r * c_step + 8, columns - 8, sums[r][1]);
+    Store8(whole[r], sums[r][0]);
+    Store8(whole[r] + 8, sums[r][1]);
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int64_t i = 0; i < columns; ++i) {
+      const float from = start.rows != nullptr ? start.rows[r * start.step + i] : 0.0f;
+      c[r * c_step + i] = from + whole[r][i];
+    }
   }
 }
 
-using TileFunction = decltype(&Tile<1>);
-constexpr TileFunction kTiles[kRows] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>, Tile<5>, Tile<6>};
+using TileFunction = decltype(&Tile<1, false>);
+template <bool kPacked>
+constexpr TileFunction kTiles[kRows] = {Tile<1, kPacked>, Tile<2, kPacked>, Tile<3, kPacked>,
+                                        Tile<4, kPacked>, Tile<5, kPacked>, Tile<6, kPacked>};
 
-// Block i of the m rows: blocks are as equal as can be, so that none has one row alone.
-struct RowBlocks {
-  int64_t m, count;
-  explicit RowBlocks(int64_t rows) : m(rows), count((rows + kRows - 1) / kRows) {}
-  int64_t first(int64_t i) const { return m * i / count; }
+typedef float Float4 __attribute__((vector_size(16)));
+
+// to (4, 6) from six rows of four.
+inline void TransposeSixByFour(const float* rows, int64_t step, float* to) {
+  Float4 row[kRows];
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) std::memcpy(&row[r], rows + r * step, sizeof(Float4));
+  Float4 pairs[3][2];  // of rows 2 r and 2 r + 1: columns 0 and 1, then 2 and 3
+#pragma GCC unroll 3
+  for (int r = 0; r < 3; ++r) {
+    pairs[r][0] = __builtin_shufflevector(row[2 * r], row[2 * r + 1], 0, 4, 1, 5);
+    pairs[r][1] = __builtin_shufflevector(row[2 * r], row[2 * r + 1], 2, 6, 3, 7);
+  }
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const Float4 first = pairs[0][half], second = pairs[1][half], third = pairs[2][half];
+    const Float4 columns[3] = {__builtin_shufflevector(first, second, 0, 1, 4, 5),
+                               __builtin_shufflevector(third, first, 0, 1, 6, 7),
+                               __builtin_shufflevector(second, third, 2, 3, 6, 7)};
+    std::memcpy(to + half * 2 * kRows, columns, sizeof columns);
+  }
+}
+
+// to(c, r) = from(r, c): eight rows of eight, `step` apart, become rows that lie kPanel apart.
+inline void TransposeEightByEight(const float* from, int64_t step, float* to) {
+  Float8 row[8], pair[8];
+#pragma GCC unroll 8
+  for (int r = 0; r < 8; ++r) row[r] = Load8(from + r * step);
+#pragma GCC unroll 4
+  for (int r = 0; r < 8; r += 2) {  // columns 0 1 4 5 and 2 3 6 7 of two rows
+    pair[r] = __builtin_shufflevector(row[r], row[r + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[r + 1] = __builtin_shufflevector(row[r], row[r + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  Float8 four[2][4];  // of rows 4 h .. 4 h + 3: columns c and 4 + c
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+#pragma GCC unroll 2
+    for (int c = 0; c < 2; ++c) {
+      const Float8 low = pair[4 * h + c], high = pair[4 * h + 2 + c];
+      four[h][2 * c] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+      four[h][2 * c + 1] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    Store8(to + c * kPanel,
+           __builtin_shufflevector(four[0][c], four[1][c], 0, 1, 2, 3, 8, 9, 10, 11));
+    Store8(to + (c + 4) * kPanel,
+           __builtin_shufflevector(four[0][c], four[1][c], 4, 5, 6, 7, 12, 13, 14, 15));
+  }
+}
+
+// A matrix (k, n) that is stored like that, or as (n, k) with kTrans.
+struct Matrix {
+  Op op;
+  int64_t k, n;
+  const float* values;
+};
+
+// Elements `from` .. `from` + count of k of one panel: (count, 16).
+void PackPanel(const Matrix& b, int64_t panel, int64_t from, int64_t count, float* to) {
+  const int64_t first = panel * kPanel, columns = std::min(kPanel, b.n - first);
+  const bool whole = columns == kPanel;
+  if (!whole) std::fill(to, to + count * kPanel, 0.0f);
+  int64_t i = 0;
+  if (b.op == Op::kTrans) {
+    const float* rows = b.values + first * b.k + from;
+    for (; whole && i + 8 <= count; i += 8) {
+      TransposeEightByEight(rows + i, b.k, to + i * kPanel);
+      TransposeEightByEight(rows + 8 * b.k + i, b.k, to + i * kPanel + 8);
+    }
+    for (; i < count; ++i) {
+      for (int64_t c = 0; c < columns; ++c) to[i * kPanel + c] = rows[c * b.k + i];
+    }
+    return;
+  }
+  const float* row = b.values + from * b.n + first;
+  for (; whole && i < count; ++i, row += b.n) {
+    Store8(to + i * kPanel, Load8(row));
+    Store8(to + i * kPanel + 8, Load8(row + 8));
+  }
+  for (; i < count; ++i, row += b.n) std::copy_n(row, columns, to + i * kPanel);
+}
+
+// Part i of n things in `count` parts: as equal as can be.
+struct Parts {
+  int64_t n, count;
+  int64_t first(int64_t i) const { return n * i / count; }
+};
+
+// One product: what its parts need to know.
+struct Product {
+  Op op;
+  int64_t m, n, k;
+  const float *a, *packed;
+  Start start;
+  float* c;
+  Pieces pieces;
+
+  const float* panel(int64_t p, int64_t from) const { return packed + (p * k + from) * kPanel; }
+  int64_t columns(int64_t p) const { return std::min(kPanel, n - p * kPanel); }
+  // Rows and columns from (r, p * kPanel) on; later pieces of k are added to what is there.
+  Start StartAt(int64_t from, int64_t r, int64_t p) const {
+    if (from > 0) return {c + r * n + p * kPanel, n};
+    if (start.rows == nullptr) return {};
+    return {start.rows + r * start.step + p * kPanel, start.step};
+  }
+
+  // All few rows times a piece of one panel, from `from` on.
+  void RowsTimesPiece(int64_t p, int64_t from, const float* piece) const {
+    const Parts tiles{m, DivideUp(m, kRows)};  // so that none has one row alone
+    for (int64_t i = 0; i < tiles.count; ++i) {
+      const int64_t r = tiles.first(i), height = tiles.first(i + 1) - r;
+      kTiles<false>[height - 1](pieces.count(from), a + r * k + from, k, piece, columns(p),
+                                StartAt(from, r, p), c + r * n + p * kPanel, n);
+    }
+  }
+  void RowsTimesPanel(int64_t p) const {
+    for (int64_t from = 0; from < k || from == 0; from += pieces.size) {
+      RowsTimesPiece(p, from, panel(p, from));
+    }
+  }
+  void RowsTimesPanel(const Matrix& b, int64_t p) const {
+    thread_local std::vector<float> memory;
+    memory.resize(static_cast<size_t>(pieces.size * kPanel));
+    for (int64_t from = 0; from < k || from == 0; from += pieces.size) {
+      PackPanel(b, p, from, pieces.count(from), memory.data());
+      RowsTimesPiece(p, from, memory.data());
+    }
+  }
+
+  // Tiles `first` .. `end`, elements `from` .. `from` + count of each row: (tiles, count, 6).
+  void PackRows(int64_t first, int64_t end, int64_t from, int64_t count, float* to) const {
+    for (int64_t t = first; t < end; ++t, to += count * kRows) {
+      const int64_t r = t * kRows, height = std::min(kRows, m - r);
+      const float* rows = a + r * k + from;
+      int64_t i = 0;
+      if (height == kRows) {
+        for (; i + 4 <= count; i += 4) TransposeSixByFour(rows + i, k, to + i * kRows);
+      }
+      for (; i < count; ++i) {
+        for (int64_t y = 0; y < height; ++y) to[i * kRows + y] = rows[y * k + i];
+      }
+    }
+  }
+  // The same of columns, along the rows that they cross.
+  void PackColumns(int64_t first, int64_t end, int64_t from, int64_t count, float* to) const {
+    const int64_t whole = std::min(end, m / kRows), rest = m - whole * kRows;
+    for (int64_t i = 0; i < count; ++i, to += kRows) {
+      const float* row = a + (from + i) * m;
+      const float* later = a + std::min(from + i + kAhead, k - 1) * m;
+      for (int64_t j = first * kRows; j < end * kRows; j += 16) __builtin_prefetch(later + j);
+      for (int64_t t = first; t < whole; ++t) {
+        std::memcpy(to + (t - first) * count * kRows, row + t * kRows, kRows * sizeof(float));
+      }
+      for (int64_t y = 0; whole < end && y < rest; ++y) {
+        to[(whole - first) * count * kRows + y] = row[whole * kRows + y];
+      }
+    }
+  }
+
+  // Tiles `first` .. `end` of six rows each times all panels.
+  void BlockTimesPanels(int64_t first, int64_t end) const {
+    thread_local std::vector<float> memory;
+    memory.resize(static_cast<size_t>((end - first) * kRows * pieces.size));
+    for (int64_t from = 0; from < k || from == 0; from += pieces.size) {
+      const int64_t count = pieces.count(from);
+      if (op == Op::kNone) {
+        PackRows(first, end, from, count, memory.data());
+      } else {
+        PackColumns(first, end, from, count, memory.data());
+      }
+      for (int64_t p = 0; p < Panels(n); ++p) {
+        for (int64_t t = first; t < end; ++t) {
+          const int64_t r = t * kRows, height = std::min(kRows, m - r);
+          kTiles<true>[height - 1](count, memory.data() + (t - first) * kRows * count, 0,
+                                   panel(p, from), columns(p), StartAt(from, r, p),
+                                   c + r * n + p * kPanel, n);
+        }
+      }
+    }
+  }
 };
 
 }  // namespace
@@ -62,38 +282,33 @@ int64_t PackedCount(int64_t k, int64_t n) { return Panels(n) * kPanel * k; }
 
 void PackMatrix(Stream& stream, Op op, int64_t k, int64_t n, const float* b, float* packed) {
   CpuFor(stream, Panels(n), k * kPanel, [&](int64_t panel) {
-    float* to = packed + panel * k * kPanel;
-    const int64_t first = panel * kPanel, columns = std::min(kPanel, n - first);
-    if (columns < kPanel) std::fill(to, to + k * kPanel, 0.0f);
-    for (int64_t from = 0; from < k; from += kPanel) {  // by squares, for the cache's sake
-      const int64_t end = std::min(from + kPanel, k);
-      if (op == Op::kNone) {
-        for (int64_t i = from; i < end; ++i)
-          std::copy_n(b + i * n + first, columns, to + i * kPanel);
-      } else {
-        for (int64_t c = 0; c < columns; ++c) {
-          for (int64_t i = from; i < end; ++i) to[i * kPanel + c] = b[(first + c) * k + i];
-        }
-      }
-    }
+    PackPanel({op, k, n, b}, panel, 0, k, packed + panel * k * kPanel);
   });
 }
 
-void PackedGemm(Stream& stream, int64_t m, int64_t n, int64_t k, const float* a,
-                const float* packed, bool add, float* c) {
+void PackedGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
+                const float* packed, Start start, float* c) {
   if (m == 0 || n == 0) return;
-  const RowBlocks blocks(m);
+  const bool few = op == Op::kNone && m <= kFewRows;
+  const Pieces pieces(k, few ? kFewRowsPiece : kBlockPiece);
+  const Product product{op, m, n, k, a, packed, start, c, pieces};
+  if (few) {
+    return CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel,
+                  [&](int64_t panel) { product.RowsTimesPanel(panel); });
+  }
+  const int64_t tiles = DivideUp(m, kRows), threads = stream.threads();
+  const Parts blocks{tiles,
+                     std::min(tiles, DivideUp(DivideUp(tiles, kBlockTiles), threads) * threads)};
+  CpuFor(stream, blocks.count, kBlockTiles * k * n,
+         [&](int64_t i) { product.BlockTimesPanels(blocks.first(i), blocks.first(i + 1)); });
+}
+
+void PanelGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
+               const float* b, Start start, float* c) {
+  if (m == 0 || n == 0) return;
+  const Product product{Op::kNone, m, n, k, a, nullptr, start, c, Pieces(k, kFewRowsPiece)};
   CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel, [&](int64_t panel) {
-    const int64_t first = panel * kPanel, columns = std::min(kPanel, n - first);
-    const float* b = packed + panel * k * kPanel;
-    for (int64_t from = 0; from < k || from == 0; from += kPiece) {
-      const int64_t count = std::min(kPiece, k - from);
-      for (int64_t i = 0; i < blocks.count; ++i) {
-        const int64_t r = blocks.first(i), height = blocks.first(i + 1) - r;
-        kTiles[height - 1](count, a + r * k + from, k, b + from * kPanel, columns, add || from > 0,
-                           c + r * n + first, n);
-      }
-    }
+    product.RowsTimesPanel({op, k, n, b}, panel);
   });
 }
 

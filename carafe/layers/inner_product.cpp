@@ -6,9 +6,11 @@
 #include "carafe/kernels/blocks.h"
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
+#include "carafe/kernels/packed_gemm.h"
 #include "carafe/kernels/small_batch.h"
 #include "carafe/layers/gradient_parts.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/packed_product.h"
 
 namespace carafe {
 namespace {
@@ -43,9 +45,9 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
                                  param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
       }
     }
-    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width,
-            d.inner, 1, bottom[0]->data(stream), this->blob(kWeight).data(stream), 0, y);
-    if (param_.bias_term()) AddToRows(stream, d.rows, d.width, this->blob(kBias).data(stream), y);
+    Multiply(stream, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width, d.inner,
+             bottom[0]->data(stream), this->blob(kWeight).data(stream),
+             param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
@@ -81,7 +83,26 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     return stream.on_cpu() && !param_.transpose();
   }
   static SmallBatch SmallBatchOf(const Dims& d) { return {d.rows, d.width, d.inner}; }
-  void AddWeightGradient(Stream& stream, const Dims& d, const T* dy, const T* x, T* dw) const {
+  // Which kernel is the fastest was measured: docs/decisions/0036-small-batches.md.
+  static bool IsSmall(int64_t inner, int64_t width) { return inner * width <= int64_t{1} << 19; }
+  // y (rows, width) = x B + row, which may be null; B (inner, width) is stored as `op` says.
+  void Multiply(Stream& stream, Op op, int64_t rows, int64_t width, int64_t inner, const T* x,
+                const T* b, const T* row, T* y) {
+    if constexpr (std::is_same_v<T, float>) {
+      const bool reads_well = op == Op::kTrans || IsSmall(inner, width);
+      if (stream.on_cpu() && rows >= 8 && rows <= 256 && reads_well) {
+        return PanelGemm(stream, op, rows, width, inner, x, b, {row, 0}, y);
+      }
+    }
+    const PackedProduct<T> product(stream, op, inner, width, IsSmall(inner, width) ? rows : 0, b,
+                                   &packed_);
+    if (row != nullptr) {
+      product.MultiplyAddRow(rows, x, row, y);
+    } else {
+      product.Multiply(Op::kNone, rows, x, /*add=*/false, y);
+    }
+  }
+  void AddWeightGradient(Stream& stream, const Dims& d, const T* dy, const T* x, T* dw) {
     if constexpr (std::is_same_v<T, float>) {
       if (TakesSmallBatch(stream) && WinsBackwardWeights(SmallBatchOf(d))) {
         return SmallBatchBackwardWeights(stream, SmallBatchOf(d), dy, x, dw);
@@ -90,7 +111,10 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     if (param_.transpose()) {
       Gemm<T>(stream, Op::kTrans, Op::kNone, d.inner, d.width, d.rows, 1, x, dy, 1, dw);
     } else {
-      Gemm<T>(stream, Op::kTrans, Op::kNone, d.width, d.inner, d.rows, 1, dy, x, 1, dw);
+      const bool packs =
+          IsSmall(d.inner, d.width) && (d.width >= 256 || d.rows * d.inner <= int64_t{1} << 16);
+      PackedProduct<T>(stream, Op::kNone, d.rows, d.inner, packs ? d.width : 0, x, &packed_)
+          .Multiply(Op::kTrans, d.width, dy, /*add=*/true, dw);
     }
   }
   // Some rows of dW after the other, all in the place of the first, which is 0 before and after.
@@ -111,14 +135,14 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
       taker_(stream, first * d.inner, count * d.inner, part);
     }
   }
-  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) const {
+  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) {
     if constexpr (std::is_same_v<T, float>) {
       if (TakesSmallBatch(stream) && WinsBackwardData(SmallBatchOf(d))) {
         return SmallBatchBackwardData(stream, SmallBatchOf(d), dy, w, dx);
       }
     }
-    Gemm<T>(stream, Op::kNone, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
-            d.width, 1, dy, w, 0, dx);
+    Multiply(stream, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner, d.width, dy, w,
+             nullptr, dx);
   }
   int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
   Dims DimsOf(const Shape& x) const {
@@ -127,6 +151,7 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
   const InnerProductParameter param_;
   PartTaker<T> taker_;  // of the weights' gradient; null: it goes to the diff
   Blob<T> columns_;     // of dy, for one part
+  Blob<T> packed_;      // the right-hand matrix of the product at hand
 };
 
 const RegisterLayer<InnerProduct> kRegistered{{.type = "InnerProduct",

@@ -6,8 +6,8 @@
 
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
-#include "carafe/kernels/packed_gemm.h"
 #include "carafe/kernels/recurrent.h"
+#include "carafe/layers/packed_product.h"
 
 namespace carafe {
 
@@ -120,39 +120,6 @@ void RecurrentLayer<T>::PrepareStates(Stream& stream, const Dims& d, Blobs<T> bo
   }
 }
 
-// Rows times W_h (or its transpose), the same in every step: float on the CPU packs it once.
-template <typename T>
-class RecurrentLayer<T>::HiddenProduct {
- public:
-  HiddenProduct(Stream& stream, Op op, int64_t inner, int64_t width, int64_t steps,
-                const Blob<T>& weights, Blob<T>* packed)
-      : stream_(stream), op_(op), inner_(inner), width_(width), weights_(weights.data(stream)) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (!stream.on_cpu() || steps < 4) return;
-      packed->Reshape({PackedCount(inner, width)});
-      float* to = packed->mutable_data(stream);
-      PackMatrix(stream, op, inner, width, weights_, to);
-      packed_ = to;
-    }
-  }
-  // y (rows, width) = x (rows, inner) W, or y += x W.
-  void Multiply(int64_t rows, const T* x, bool add, T* y) const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (packed_ != nullptr) {
-        return PackedGemm(stream_, rows, width_, inner_, x, packed_, add, y);
-      }
-    }
-    Gemm<T>(stream_, Op::kNone, op_, rows, width_, inner_, 1, x, weights_, add ? T(1) : T(0), y);
-  }
-
- private:
-  Stream& stream_;
-  const Op op_;
-  const int64_t inner_, width_;
-  const T* const weights_;
-  const T* packed_ = nullptr;
-};
-
 template <typename T>
 void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) {
   Stream& stream = run.stream;
@@ -162,9 +129,8 @@ void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) 
   gates_.Reshape({d.steps, d.sequences, d.gates});
   hidden_in_.Reshape({d.steps, d.sequences, d.units});
   T* gates = gates_.mutable_data(stream);
-  Gemm<T>(stream, Op::kNone, Op::kTrans, rows, d.gates, d.input, 1, bottom[kX]->data(stream),
-          this->blob(0).data(stream), 0, gates);
-  AddToRows<T>(stream, rows, d.gates, this->blob(1).data(stream), gates);
+  PackedProduct<T>(stream, Op::kTrans, d.input, d.gates, rows, this->blob(0).data(stream), &packed_)
+      .MultiplyAddRow(rows, bottom[kX]->data(stream), this->blob(1).data(stream), gates);
   if (has_static_) {
     fixed_.Reshape({d.sequences, d.gates});
     T* fixed = fixed_.mutable_data(stream);
@@ -172,14 +138,14 @@ void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) 
             bottom[kStatic]->data(stream), this->blob(2).data(stream), 0, fixed);
     AddToRows<T>(stream, d.steps, step, fixed, gates);
   }
-  const HiddenProduct product(stream, Op::kTrans, d.units, d.gates, d.steps,
-                              this->blob(hidden_blob()), &packed_);
+  const PackedProduct<T> product(stream, Op::kTrans, d.units, d.gates, rows,
+                                 this->blob(hidden_blob()).data(stream), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   for (int64_t t = 0; t < d.steps; ++t) {
     T* hidden = hidden_in_.mutable_data(stream) + t * d.state();
     ScaleRows<T>(stream, d.sequences, d.units, cont + t * d.sequences, state(stream, d, 0, t),
                  hidden);
-    product.Multiply(d.sequences, hidden, /*add=*/true, gates + t * step);
+    product.Multiply(Op::kNone, d.sequences, hidden, /*add=*/true, gates + t * step);
     Step(stream, d, t, cont + t * d.sequences, gates + t * step);
   }
   Output(stream, d, state(stream, d, 0, 1), top[0]->mutable_data(stream));
@@ -206,8 +172,8 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
   OutputBackward(stream, d, state(stream, d, 0, 1), top[0]->data(stream), top[0]->diff(stream),
                  from_output);
   BeginBackward(stream, d);
-  const HiddenProduct product(stream, Op::kNone, d.gates, d.units, d.steps,
-                              this->blob(hidden_blob()), &packed_);
+  const PackedProduct<T> product(stream, Op::kNone, d.gates, d.units, rows,
+                                 this->blob(hidden_blob()).data(stream), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   const T* gates = gates_.data(stream);
   T* dgates = gates_.mutable_diff(stream);
@@ -217,13 +183,14 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
     if (t < d.steps - 1) Axpy<T>(stream, d.state(), 1, later, dh);
     StepBackward(stream, d, t, gates + t * step, dh, dgates + t * step);
     if (t == 0) break;
-    product.Multiply(d.sequences, dgates + t * step, /*add=*/false, later);
+    product.Multiply(Op::kNone, d.sequences, dgates + t * step, /*add=*/false, later);
     ScaleRows<T>(stream, d.sequences, d.units, cont + t * d.sequences, later, later);
   }
   WeightGradients(stream, d, bottom);
   if (propagate_down[kX]) {
-    Gemm<T>(stream, Op::kNone, Op::kNone, rows, d.input, d.gates, 1, dgates,
-            this->blob(0).data(stream), 0, bottom[kX]->mutable_diff(stream));
+    PackedProduct<T>(stream, Op::kNone, d.gates, d.input, rows, this->blob(0).data(stream),
+                     &packed_)
+        .Multiply(Op::kNone, rows, dgates, /*add=*/false, bottom[kX]->mutable_diff(stream));
   }
   if (has_static_ && propagate_down[kStatic]) {
     Gemm<T>(stream, Op::kNone, Op::kNone, d.sequences, d.fixed, d.gates, 1, fixed_.diff(stream),
@@ -239,8 +206,8 @@ void RecurrentLayer<T>::WeightGradients(Stream& stream, const Dims& d, Blobs<T> 
   const int64_t rows = d.steps * d.sequences;
   const T* dgates = gates_.diff(stream);
   if (this->param_propagate_down(0)) {
-    Gemm<T>(stream, Op::kTrans, Op::kNone, d.gates, d.input, rows, 1, dgates,
-            bottom[kX]->data(stream), 1, this->blob(0).mutable_diff(stream));
+    PackedProduct<T>(stream, Op::kNone, rows, d.input, d.gates, bottom[kX]->data(stream), &packed_)
+        .Multiply(Op::kTrans, d.gates, dgates, /*add=*/true, this->blob(0).mutable_diff(stream));
   }
   if (this->param_propagate_down(1)) {
     AddColumnSums<T>(stream, rows, d.gates, dgates, this->blob(1).mutable_diff(stream));
@@ -255,8 +222,9 @@ void RecurrentLayer<T>::WeightGradients(Stream& stream, const Dims& d, Blobs<T> 
     }
   }
   if (this->param_propagate_down(hidden_blob())) {
-    Gemm<T>(stream, Op::kTrans, Op::kNone, d.gates, d.units, rows, 1, dgates,
-            hidden_in_.data(stream), 1, this->blob(hidden_blob()).mutable_diff(stream));
+    PackedProduct<T>(stream, Op::kNone, rows, d.units, d.gates, hidden_in_.data(stream), &packed_)
+        .Multiply(Op::kTrans, d.gates, dgates, /*add=*/true,
+                  this->blob(hidden_blob()).mutable_diff(stream));
   }
 }
 

@@ -54,7 +54,6 @@ class RecurrentLayer : public Layer<T> {
 
  private:
   enum { kX, kCont, kStatic };
-  class HiddenProduct;
   Dims DimsOf(const Shapes& bottom) const;
   const Dims& DimsOf(Blobs<T> bottom);  // checks them only where they have changed
   int hidden_blob() const { return has_static_ ? 3 : 2; }
@@ -73,7 +72,7 @@ class RecurrentLayer : public Layer<T> {
   Blob<T> hidden_gradient_;      // (T, N, D): what comes from the output
   Blob<T> step_gradient_;        // (N, D): of the state between two steps
   Blob<T> fixed_;                // (N, G): the share of x_static, and in diff its gradient
-  Blob<T> packed_;               // W_h as the steps of one pass want it
+  Blob<T> packed_;               // the right-hand matrix of the product at hand
 };
 
 }  // namespace carafe
