@@ -214,8 +214,6 @@ bool WinsBackwardWeights(const SmallBatch& s) {
   return s.rows > 0 && s.rows <= 8 && s.width * s.inner >= 1000000;
 }
 
-bool WinsWeightParts(const SmallBatch& s) { return s.rows > 0 && s.rows <= 32; }
-
 void SmallBatchForward(Stream& stream, const SmallBatch& s, const float* x, const float* w,
                        const float* bias, float* y) {
   constexpr int64_t kPiece = 1024;  // three rows of x and four of W lie in the first-level cache

@@ -20,7 +20,6 @@ struct SmallBatch {
 bool WinsForward(const SmallBatch& s);
 bool WinsBackwardData(const SmallBatch& s);
 bool WinsBackwardWeights(const SmallBatch& s);
-bool WinsWeightParts(const SmallBatch& s);
 
 // y (rows, width) = x (rows, inner) W^T + bias, which may be null.
 void SmallBatchForward(Stream& stream, const SmallBatch& s, const float* x, const float* w,

@@ -120,7 +120,7 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
   // Some rows of dW after the other, all in the place of the first, which is 0 before and after.
   void HandOver(Stream& stream, const Dims& d, const T* dy, const T* x) {
     if constexpr (std::is_same_v<T, float>) {
-      if (TakesSmallBatch(stream) && WinsWeightParts(SmallBatchOf(d))) {
+      if (TakesSmallBatch(stream) && WinsBackwardWeights(SmallBatchOf(d))) {
         return SmallBatchWeightParts(stream, SmallBatchOf(d), dy, x, taker_);
       }
     }

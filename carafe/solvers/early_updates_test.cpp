@@ -100,8 +100,7 @@ INSTANTIATE_TEST_SUITE_P(AllRules, EarlyUpdateTest,
                                            "type: \"AdamW\"", "type: \"LARS\" momentum: 0.9",
                                            "type: \"LAMB\""));
 
-// More rows: the parts come from another kernel than the whole, or are products of OpenBLAS, so
-// that sums may be added in another order.
+// More rows: the parts are products of OpenBLAS, whose sums may be added in another order.
 TEST(EarlyUpdate, GivesTheSameForLargerBatches) {
   for (const int rows : {12, 40}) {
     Running early("momentum: 0.9", true, rows, 2), late("momentum: 0.9", false, rows, 2);
