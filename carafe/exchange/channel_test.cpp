@@ -72,6 +72,7 @@ struct Pair {
     first.Finish();
     second.Finish();
   }
+  // The text stays where it is until it has been sent.
   void Send(const std::string& text, uint64_t ticket) {
     sender.Send(1, {.bytes = static_cast<uint32_t>(text.size())}, text.data(), 0, ticket);
   }
@@ -103,9 +104,10 @@ TEST(Channel, SendsAShortPayloadInsideItsHeaderAndALongOneBehindIt) {
 
 TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
   Pair pair(0);
-  pair.Send("text", 0);
+  const std::string text = "a text of more than a few letters";
+  pair.Send(text, 0);
   pair.PollUntilQuiet();
-  EXPECT_EQ(pair.inbox.arrived, std::vector<std::string>{"text"});
+  EXPECT_EQ(pair.inbox.arrived, std::vector<std::string>{text});
   EXPECT_EQ(pair.first.sent, 2);
 }
 
