@@ -4,15 +4,12 @@
 #include <climits>
 
 #include "carafe/net/net.h"
+#include "carafe/net/param_alignment.h"
 
 namespace carafe {
 namespace {
 
-constexpr int64_t kAlignElements = 16;  // as in net_params.cpp
-
-size_t Padded(int64_t count) {
-  return static_cast<size_t>((count + kAlignElements - 1) / kAlignElements * kAlignElements);
-}
+size_t Padded(int64_t count) { return static_cast<size_t>(AlignedCount(count)); }
 
 }  // namespace
 

@@ -8,12 +8,10 @@
 #include "carafe/layers/filler.h"
 #include "carafe/layers/initial_values.h"
 #include "carafe/net/net.h"
+#include "carafe/net/param_alignment.h"
 
 namespace carafe {
 namespace {
-
-// Each parameter starts at a multiple of this many elements, so that vector loads are aligned.
-constexpr int64_t kAlignElements = 16;
 
 // In pieces: another copy of the largest matrix would be the most memory that a program ever takes.
 template <typename T>
@@ -120,8 +118,7 @@ void Net<T>::LayOutParams() {
     Param<T>& param = params_[static_cast<size_t>(p)];
     param.arena_offset = arena_count_;
     const int64_t count = param.blob->count();
-    const Shape padded{arena_count_ +
-                       (count + kAlignElements - 1) / kAlignElements * kAlignElements};
+    const Shape padded{arena_count_ + AlignedCount(count)};
     arena_count_ = padded.Count();  // Shape checked the sum against overflow
   }
 }
