@@ -25,8 +25,8 @@ constexpr int kYieldsIfAwaited = 400;  // the compute thread idles, so a core is
 constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfIdle = 5e-3;  // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;     // between looks at the control messages
-constexpr double kSpinIfDriving = 1e-3;       // before that, if every rank has a core of its own
-constexpr double kStandBy = 1e-3;             // between looks at whether somebody still drives
+constexpr double kSpinIfDriving = 1e-3;  // before it yields, if every rank has a core of its own
+constexpr double kStandBy = 1e-3;        // between looks at whether somebody still drives
 
 int Cores() {
   cpu_set_t allowed;

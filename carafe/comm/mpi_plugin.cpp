@@ -59,7 +59,8 @@ uint64_t Keep(MPI_Request request, bool is_receive) {
 }
 
 // Open MPI asks the receiver before it sends more than 64 KB over TCP: another round trip. A short
-// message (mpi_transport.cpp) goes at once instead, if the user has not set it otherwise.
+// message (mpi_transport.cpp) goes at once instead, unless mpirun or the environment says
+// otherwise.
 void SendAtOnce() {
 #ifdef OPEN_MPI
   if (std::getenv("OMPI_MCA_btl_tcp_eager_limit") || std::getenv("OMPI_MCA_btl_tcp_max_send_size"))
