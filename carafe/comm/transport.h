@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "carafe/base/error.h"
+
 namespace carafe {
 
 // Made, used and destroyed by one thread only: the communication thread of its rank. Where
@@ -41,7 +43,7 @@ class Transport {
   // is in `got` when the request is done.
   virtual Request ReceiveShort(int /*from*/, int /*tag*/, void* /*data*/, size_t /*most*/,
                                size_t* /*got*/) {
-    return 0;
+    throw InternalError("a transport that has no short messages was asked for one");
   }
 
   // A receive that is not copied: where CanLend, once Borrow's request is done, Lent is the content
