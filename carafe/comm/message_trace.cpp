@@ -32,6 +32,7 @@ class WatchedTransport final : public Transport {
     Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
     return request;
   }
+  bool BuffersSends(int peer) const override { return inner_.BuffersSends(peer); }
   size_t ShortMessage(int peer) const override { return inner_.ShortMessage(peer); }
   Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
     const Request request = inner_.ReceiveShort(from, tag, data, most, got);

@@ -83,6 +83,9 @@ class ShmTransport final : public Transport {
     if (p < 0) return inner_->Receive(from, tag, data, bytes);
     return Want(p, {0, tag, static_cast<char*>(data), bytes, 0, false});
   }
+  bool BuffersSends(int peer) const override {
+    return PeerOf(peer) < 0 && inner_->BuffersSends(peer);
+  }
   size_t ShortMessage(int peer) const override {
     return PeerOf(peer) < 0 ? inner_->ShortMessage(peer) : 0;
   }

@@ -31,6 +31,7 @@ class SimNetwork::RankTransport final : public Transport {
     return network_.Receive(rank_, from, tag, data, bytes);
   }
   bool Done(Request request) override { return network_.Done(rank_, request); }
+  bool BuffersSends(int) const override { return true; }
   void Finish() override {}
   void Abort(const std::string&) noexcept override {}
 

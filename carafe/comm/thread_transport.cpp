@@ -163,6 +163,7 @@ class ThreadTransport final : public Transport {
     Ensure(from >= 0 && from < size() && bytes <= kMaxBytes, "a receive of nobody, or too long");
     return hub_->Receive(from, rank_, tag, data, bytes);
   }
+  bool BuffersSends(int /*peer*/) const override { return true; }
   size_t ShortMessage(int /*peer*/) const override { return kEagerBytes; }
   Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
     Ensure(from >= 0 && from < size() && most <= kMaxBytes, "a receive of nobody, or too long");

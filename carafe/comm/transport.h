@@ -36,6 +36,10 @@ class Transport {
   virtual bool Done(Request request) = 0;
   virtual bool any_thread() const { return false; }
 
+  // Whether a send to this rank may be done while its bytes still wait on this side of the network,
+  // where nothing that follows can pass them.
+  virtual bool BuffersSends(int /*peer*/) const { return false; }
+
   // Up to so many bytes, what belongs together is better sent to this rank as one message, even if
   // it has to be copied, than as two. 0: messages cost little.
   virtual size_t ShortMessage(int /*peer*/) const { return 0; }

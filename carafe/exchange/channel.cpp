@@ -12,7 +12,8 @@ namespace carafe {
 namespace {
 
 constexpr int32_t kGoodbye = -1;
-constexpr int kLast = 1 << 30;  // the priority of what follows everything else
+constexpr int32_t kAnswer = -2;  // says what has arrived, and nothing else
+constexpr int kLast = 1 << 30;   // the priority of what follows everything else
 
 int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
   return tags.first_payload + static_cast<int>(sequence % ChannelTags::kPayloads);
@@ -22,10 +23,15 @@ int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
 
 Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags,
                  size_t longest)
-    : tags_(tags), longest_(longest), peers_(peers), state_(size), listening_(peers.size()) {
+    : tags_(tags),
+      longest_(longest),
+      most_under_way_(longest < kLongMessage ? kWindow * longest : kMostUnderWay),
+      peers_(peers),
+      state_(size),
+      listening_(peers.size()) {
   for (int peer : peers_) {
     Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
-    state_[peer].flying.resize(kWindow);
+    state_[peer].flying.resize(kWindow + 1);
   }
 }
 
@@ -45,15 +51,46 @@ bool Channel::Poll(Transport& transport, ChannelEvents& events) {
   started_ = true;
   for (int rank : peers_) {
     Peer& peer = state_[rank];
-    moved |= PollReceives(transport, rank, peer, events);
-    moved |= PollSends(transport, rank, peer, events);
+    const bool received = PollReceives(transport, rank, peer, events);
+    // What has come may cause a message, which then says that it has arrived.
+    moved |= PollSends(transport, rank, peer, !received, events) || received;
   }
   return moved;
 }
 
-bool Channel::PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
+// The messages of this peer that have arrived whole: all before the first that has not.
+uint32_t Channel::Arrived(const Peer& peer) {
+  return peer.incoming.empty() ? peer.heard : peer.incoming.front().notice.sequence;
+}
+
+bool Channel::OwesAnswer(const Peer& peer) const {
+  return static_cast<int32_t>(peer.asked - peer.told) > 0 && Arrived(peer) != peer.told && !closed_;
+}
+
+bool Channel::OwesAnswer() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [this](int rank) { return OwesAnswer(state_[rank]); });
+}
+
+void Channel::Answered(Peer& peer, uint32_t arrived) {
+  // Sequences go round: what counts is the difference.
+  while (!peer.unanswered.empty() &&
+         static_cast<int32_t>(arrived - peer.unanswered.front().first) > 0) {
+    peer.under_way -= peer.unanswered.front().second;
+    peer.unanswered.pop_front();
+  }
+}
+
+// Whoever may not has asked with its last message: more than half of what may be is under way.
+bool Channel::MayLaunch(const Peer& peer, const Outgoing& next) const {
+  return peer.gone || peer.under_way == 0 || peer.under_way + next.notice.bytes <= most_under_way_;
+}
+
+bool Channel::PollSends(Transport& transport, int rank, Peer& peer, bool answer,
+                        ChannelEvents& events) {
   bool moved = false;
-  for (Flying& flying : peer.flying) {
+  for (size_t i = 0; i < peer.flying.size(); ++i) {
+    Flying& flying = peer.flying[i];
     if (flying.busy) {
       if (flying.header != 0 && transport.Done(flying.header)) flying.header = 0;
       if (flying.payload != 0 && transport.Done(flying.payload)) flying.payload = 0;
@@ -63,30 +100,45 @@ bool Channel::PollSends(Transport& transport, int rank, Peer& peer, ChannelEvent
       moved = true;
       if (flying.notice.journey >= 0) events.OnSent(flying.ticket);
     }
-    if (peer.queue.empty()) continue;
-    const Outgoing& next = peer.queue.top();
-    flying.notice = next.notice;
-    flying.notice.sequence = peer.sent++;
-    flying.ticket = next.ticket;
-    flying.busy = true;
-    const size_t bytes = next.notice.bytes;
-    if (bytes > 0 && next.data && sizeof(Notice) + bytes <= transport.ShortMessage(rank)) {
-      flying.notice.inside = 1;
-      flying.letter.resize(sizeof(Notice) + bytes);
-      std::memcpy(flying.letter.data(), &flying.notice, sizeof(Notice));
-      std::memcpy(flying.letter.data() + sizeof(Notice), next.data, bytes);
-      flying.header =
-          transport.Send(rank, tags_.header, flying.letter.data(), flying.letter.size());
-    } else {
-      flying.header = transport.Send(rank, tags_.header, &flying.notice, sizeof(Notice));
-      if (bytes > 0)
-        flying.payload =
-            transport.Send(rank, PayloadTag(tags_, flying.notice.sequence), next.data, bytes);
+    if (i == kWindow) {
+      if (!answer || !OwesAnswer(peer)) continue;
+      ++open_;
+      Launch(transport, rank, peer, flying, {.notice = {.journey = kAnswer}});
+      moved = true;
+    } else if (!peer.queue.empty() && MayLaunch(peer, peer.queue.top())) {
+      Launch(transport, rank, peer, flying, peer.queue.top());
+      peer.queue.pop();
+      moved = true;
     }
-    peer.queue.pop();
-    moved = true;
   }
   return moved;
+}
+
+void Channel::Launch(Transport& transport, int rank, Peer& peer, Flying& flying,
+                     const Outgoing& next) {
+  const size_t bytes = next.notice.bytes;
+  Notice& notice = flying.notice;
+  notice = next.notice;
+  notice.sequence = peer.sent++;
+  notice.arrived = peer.told = Arrived(peer);
+  if (bytes > 0 && transport.BuffersSends(rank)) {
+    peer.under_way += bytes;
+    peer.unanswered.emplace_back(notice.sequence, bytes);
+    notice.answer = peer.under_way > most_under_way_ / 2 ? 1 : 0;
+  }
+  flying.ticket = next.ticket;
+  flying.busy = true;
+  if (bytes > 0 && next.data && sizeof(Notice) + bytes <= transport.ShortMessage(rank)) {
+    notice.inside = 1;
+    flying.letter.resize(sizeof(Notice) + bytes);
+    std::memcpy(flying.letter.data(), &notice, sizeof(Notice));
+    std::memcpy(flying.letter.data() + sizeof(Notice), next.data, bytes);
+    flying.header = transport.Send(rank, tags_.header, flying.letter.data(), flying.letter.size());
+    return;
+  }
+  flying.header = transport.Send(rank, tags_.header, &notice, sizeof(Notice));
+  if (bytes > 0)
+    flying.payload = transport.Send(rank, PayloadTag(tags_, notice.sequence), next.data, bytes);
 }
 
 Channel::Request Channel::Listen(Transport& transport, int rank, Peer& peer) {
@@ -121,6 +173,9 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
     peer.header = 0;
     moved = true;
     const Notice notice = Heard(rank, peer);
+    Answered(peer, notice.arrived);
+    if (notice.answer) peer.asked = notice.sequence + 1;
+    if (notice.journey == kAnswer) continue;
     if (notice.journey == kGoodbye) {
       peer.gone = true;
       --listening_;

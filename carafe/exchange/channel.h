@@ -1,20 +1,22 @@
 // Writes with notification, on two-sided messages: a small header says what comes, and the receiver
 // decides where the payload goes; a short payload travels with its header. What is sent first is
-// what is needed first; a message that is under way is not interrupted, so there are few at a time.
+// what is needed first. A message that is under way is not interrupted and nothing passes it, so
+// there are few at a time: where the transport buffers, the receiver says what has arrived.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "carafe/comm/transport.h"
 
 namespace carafe {
 
-// What a message is about. The channel reads `bytes` and fills `sequence` and `inside`; journeys
-// below 0 are its own.
+// What a message is about. The channel reads `bytes` and fills what is its own; journeys below 0
+// are its own, too.
 struct Notice {
   int32_t journey = 0;
   int32_t chunk = 0;
@@ -22,7 +24,9 @@ struct Notice {
   uint32_t sequence = 0;  // of the channel: counts the messages to this peer
   int64_t step = 0;
   uint32_t bytes = 0;
-  uint32_t inside = 0;  // 1: the payload follows in the same message
+  uint32_t inside = 0;   // of the channel; 1: the payload follows in the same message
+  uint32_t arrived = 0;  // of the channel: messages of this peer that have arrived whole
+  uint32_t answer = 0;   // of the channel; 1: the sender wants to know when this has arrived
 };
 
 // A payload's tag goes round with the message's sequence, so that one that was lost or came twice
@@ -54,6 +58,9 @@ class ChannelEvents {
 class Channel {
  public:
   static constexpr int kWindow = 3;  // messages under way to one peer
+  // A line for which messages are that long is so fast that more are under way in the same time.
+  static constexpr size_t kLongMessage = size_t{256} << 10;
+  static constexpr size_t kMostUnderWay = size_t{3} << 20;
 
   // `peers` are all that may send or be sent to; no payload has more than `longest` bytes.
   Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags,
@@ -66,6 +73,7 @@ class Channel {
   bool Poll(Transport& transport, ChannelEvents& events);
   // No request is open: nobody has polled yet, or all have closed.
   bool Idle() const { return !started_ || (closed_ && open_ == 0 && listening_ == 0); }
+  bool OwesAnswer() const;  // to a peer that may be waiting for it
   int64_t bytes_sent() const { return bytes_sent_; }
   int64_t bytes_received() const { return bytes_received_; }
 
@@ -96,22 +104,32 @@ class Channel {
   };
   struct Peer {
     std::priority_queue<Outgoing> queue;
-    std::vector<Flying> flying;  // kWindow of them
+    std::vector<Flying> flying;  // kWindow of them, and one for answers
     std::vector<char> next;      // the header that is awaited, with room for what may follow
     size_t next_bytes = 0;       // of what has come there
     uint32_t sent = 0;           // headers
     uint32_t heard = 0;          // headers
     Request header = 0;
-    bool gone = false;              // has closed
+    bool gone = false;     // has closed
+    uint32_t asked = 0;    // it wants to know when so many of its messages have arrived
+    uint32_t told = 0;     // the number that it was told last
+    size_t under_way = 0;  // bytes that are not known to have arrived
+    std::deque<std::pair<uint32_t, size_t>> unanswered;  // messages of them: sequence, bytes
     std::deque<Incoming> incoming;  // payloads come in the order of their headers
   };
-  bool PollSends(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
+  bool PollSends(Transport& transport, int rank, Peer& peer, bool answer, ChannelEvents& events);
+  void Launch(Transport& transport, int rank, Peer& peer, Flying& flying, const Outgoing& next);
+  bool MayLaunch(const Peer& peer, const Outgoing& next) const;
+  static uint32_t Arrived(const Peer& peer);
+  bool OwesAnswer(const Peer& peer) const;
+  static void Answered(Peer& peer, uint32_t arrived);
   Request Listen(Transport& transport, int rank, Peer& peer);
   Notice Heard(int rank, Peer& peer);
   bool PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
 
   const ChannelTags tags_;
   const size_t longest_;
+  const size_t most_under_way_;  // bytes to one peer, where sends are buffered
   std::vector<int> peers_;
   std::vector<Peer> state_;  // by rank; empty for those that are not peers
   int64_t open_ = 0;         // sends and payloads that are not done

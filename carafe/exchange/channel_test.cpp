@@ -29,6 +29,7 @@ class CountingTransport final : public Transport {
   Request Receive(int from, int tag, void* data, size_t bytes) override {
     return inner_->Receive(from, tag, data, bytes);
   }
+  bool BuffersSends(int /*peer*/) const override { return buffers; }
   size_t ShortMessage(int /*peer*/) const override { return short_message; }
   Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
     return inner_->ReceiveShort(from, tag, data, most, got);
@@ -39,6 +40,7 @@ class CountingTransport final : public Transport {
 
   int sent = 0;
   size_t short_message = 0;
+  bool buffers = false;
 
  private:
   const std::unique_ptr<Transport> inner_;
@@ -73,8 +75,8 @@ struct Pair {
     second.Finish();
   }
   // The text stays where it is until it has been sent.
-  void Send(const std::string& text, uint64_t ticket) {
-    sender.Send(1, {.bytes = static_cast<uint32_t>(text.size())}, text.data(), 0, ticket);
+  void Send(const std::string& text, uint64_t ticket, int priority = 0) {
+    sender.Send(1, {.bytes = static_cast<uint32_t>(text.size())}, text.data(), priority, ticket);
   }
   void PollUntilQuiet() {
     bool moved = true;
@@ -109,6 +111,63 @@ TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
   pair.PollUntilQuiet();
   EXPECT_EQ(pair.inbox.arrived, std::vector<std::string>{text});
   EXPECT_EQ(pair.first.sent, 2);
+}
+
+TEST(Channel, LetsWhatIsUrgentPassWhatHasNotLeftYet) {
+  Pair pair(sizeof(Notice) + 1000, 1000);
+  pair.first.buffers = pair.second.buffers = true;
+  const std::string bulk(1000, 'b');
+  const std::string urgent = "now";
+  constexpr size_t kBulk = 10;
+  for (size_t i = 0; i < kBulk; ++i) pair.Send(bulk, i, 1);
+  for (int i = 0; i < 5; ++i) pair.sender.Poll(pair.first, pair.outbox);
+  EXPECT_EQ(pair.first.sent, Channel::kWindow) << "nobody has said that anything arrived";
+  pair.Send(urgent, kBulk, 0);
+  pair.PollUntilQuiet();
+  ASSERT_EQ(pair.inbox.arrived.size(), kBulk + 1);
+  EXPECT_EQ(pair.inbox.arrived[Channel::kWindow], urgent);
+  EXPECT_EQ(pair.outbox.sent.size(), kBulk + 1);
+  EXPECT_FALSE(pair.receiver.OwesAnswer());
+}
+
+TEST(Channel, AnswersNothingWhereLittleIsUnderWay) {
+  Pair pair(sizeof(Notice) + 1000, 1000);
+  pair.first.buffers = pair.second.buffers = true;
+  const std::string text(1000, 'b');
+  pair.Send(text, 0);
+  pair.PollUntilQuiet();
+  EXPECT_EQ(pair.inbox.complete, 1u);
+  EXPECT_EQ(pair.second.sent, 0);
+}
+
+TEST(Channel, AnswersWithTheMessagesThatItHas) {
+  Pair pair(sizeof(Notice) + 1000, 1000);
+  pair.first.buffers = pair.second.buffers = true;
+  const std::string text(1000, 'b');
+  for (uint64_t i = 0; i < 3; ++i) {
+    pair.Send(text, i);
+    pair.receiver.Send(0, {.bytes = 1000}, text.data(), 0, i);
+  }
+  pair.sender.Poll(pair.first, pair.outbox);
+  pair.receiver.Poll(pair.second, pair.inbox);  // takes three, sends three, which answer
+  pair.PollUntilQuiet();
+  EXPECT_EQ(pair.inbox.complete, 3u);
+  EXPECT_EQ(pair.outbox.complete, 3u);
+  EXPECT_EQ(pair.second.sent, 3);
+}
+
+TEST(Channel, EndsWithAnswersOwed) {
+  Pair pair(sizeof(Notice) + 1000, 1000);
+  pair.first.buffers = pair.second.buffers = true;
+  const std::string text(1000, 'b');
+  for (uint64_t i = 0; i < 3; ++i) pair.Send(text, i);
+  pair.sender.Poll(pair.first, pair.outbox);
+  pair.sender.Close();
+  pair.receiver.Close();
+  pair.PollUntilQuiet();
+  EXPECT_EQ(pair.inbox.complete, 3u);
+  EXPECT_TRUE(pair.sender.Idle());
+  EXPECT_TRUE(pair.receiver.Idle());
 }
 
 TEST(Channel, RefusesAMessageThatIsNotAsLongAsItSays) {

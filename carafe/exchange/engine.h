@@ -47,8 +47,9 @@ class Engine final : private ChannelEvents {
   // Journeys that became complete since the last call.
   std::vector<int> TakeComplete();
   bool Idle() const { return channel_.Idle() && active_ == 0; }
-  bool Busy() const { return active_ > 0; }  // a journey is under way
-  std::vector<int> Awaited() const;          // ranks whose messages are missing
+  // A journey is under way, or somebody may wait for an answer.
+  bool Busy() const { return active_ > 0 || channel_.OwesAnswer(); }
+  std::vector<int> Awaited() const;  // ranks whose messages are missing
 
   int64_t bytes_sent() const { return channel_.bytes_sent(); }
   int64_t bytes_received() const { return channel_.bytes_received(); }
