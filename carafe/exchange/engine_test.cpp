@@ -18,8 +18,10 @@ namespace {
 
 using Writer = std::function<Program(int rank, int size, int64_t begin, int64_t end)>;
 
-const std::pair<const char*, Writer> kSums[] = {
-    {"all", SumByAll}, {"owners", SumByOwners}, {"halving", SumByHalving}, {"tree", SumByTree}};
+const std::pair<const char*, Writer> kSums[] = {{"all", SumByAll},
+                                                {"owners", SumByOwners},
+                                                {"halving", SumByHalving},
+                                                {"doubling", SumByDoubling}};
 
 // All ranks in one thread, polled in a random order that the seed fixes.
 class World {

@@ -192,6 +192,22 @@ Program SumByHalving(int rank, int size, int64_t begin, int64_t end) {
   return program;
 }
 
+Program SumByDoubling(int rank, int size, int64_t begin, int64_t end) {
+  Program program;
+  int label = 0;
+  for (int length = 1; length < size; length *= 2, ++label) {
+    const auto count = [&](int first) { return std::clamp(size - first, 0, length); };
+    const int mine = rank / length * length;  // first rank of this block, and of its neighbour
+    const int other = mine ^ length;
+    // The last block may be shorter: its ranks then give to several of the neighbour's.
+    for (int i = rank - mine; i < count(other); i += count(mine))
+      Add(program, Kind::kSend, other + i, {begin, end}, label);
+    if (count(other) > 0)
+      Add(program, Kind::kAdd, other + (rank - mine) % count(other), {begin, end}, label);
+  }
+  return program;
+}
+
 Program GatherAtRoot(int rank, int size, int local, int64_t begin, int64_t end) {
   Program program;
   SumAtFirst(program, HostOf(rank, local), rank, {begin, end}, 0);
@@ -242,15 +258,6 @@ Program SpreadDownTree(int rank, int size, int local, int branches, int64_t begi
   };
   if (rank % local == 0) spread({0, local, size / local}, 0);
   spread(HostOf(rank, local), 1);
-  return program;
-}
-
-Program SumByTree(int rank, int size, int64_t begin, int64_t end) {
-  Program program = SumUpTree(rank, size, begin, end);
-  for (Operation& operation : SpreadDownTree(rank, size, 1, 2, begin, end)) {
-    operation.label += 1;
-    program.push_back(operation);
-  }
   return program;
 }
 

@@ -58,9 +58,9 @@ Program SumByOwners(int rank, int size, int64_t begin, int64_t end);
 // its sums to the larger: 2 log P message times, 2 n (P-1)/P bytes for powers of two.
 Program SumByHalving(int rank, int size, int64_t begin, int64_t end);
 
-// Up a binomial tree and down again: 2 log P message times, 2 n log P bytes at the root. For what
-// is tiny, on many ranks.
-Program SumByTree(int rank, int size, int64_t begin, int64_t end);
+// Blocks of 1, 2, 4, .. neighbours swap their sums: log P message times, messages and n log P bytes
+// for powers of two. For what is short, on several ranks.
+Program SumByDoubling(int rank, int size, int64_t begin, int64_t end);
 
 // By hosts of `local` neighbouring ranks each, a power of two: a segment per rank of a host is
 // summed inside the host, then among the ranks that have it on the other hosts, then handed back.

@@ -10,13 +10,13 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<StepVotes> && sizeof(StepVotes) % sizeof(double) == 0);
 
-constexpr int kFewRanks = 8;  // up to here one message to everyone is the fastest
+constexpr int kFewRanks = 3;  // up to here one message to everyone is the fastest
 
 std::vector<Journey<double>> VoteJourney(int rank, int size, bool in_time,
                                          std::span<double> votes) {
   const int64_t count = static_cast<int64_t>(votes.size());
   Journey<double> journey{.data = votes.data(), .count = count};
-  const auto program = in_time ? SumInTime : size <= kFewRanks ? SumByAll : SumByTree;
+  const auto program = in_time ? SumInTime : size <= kFewRanks ? SumByAll : SumByDoubling;
   journey.chunks.push_back(program(rank, size, 0, count));
   return {std::move(journey)};
 }
