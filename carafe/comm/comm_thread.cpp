@@ -22,6 +22,9 @@ namespace {
 // Turns without movement before the thread sleeps. Where compute threads have all cores a thread
 // that yields waits until their turns are over; one that wakes up may interrupt them.
 constexpr int kYieldsIfAwaited = 400;  // the compute thread idles, so a core is free
+// While others compute. Every look at the network costs them some 10 us and their caches, and there
+// is little that could not wait: whoever waits for it looks by itself.
+constexpr double kShortestSleepBeside = 2e-4;
 constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfIdle = 5e-3;  // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;     // between looks at the control messages
@@ -231,7 +234,7 @@ void CommThread::Rest(int idle_turns, bool idle) {
   double longest = idle ? kLongestSleepIfIdle : kLongestSleep;
   std::unique_lock lock(mutex_);
   if (awaited) longest = kLongestSleepIfAwaited;
-  double sleep = kShortestSleep;
+  double sleep = awaited ? kShortestSleep : kShortestSleepBeside;
   for (int i = yields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
   sleep = std::min(sleep, longest);
   work_.wait_for(lock, std::chrono::duration<double>(sleep), [this] { return stop_ || woken_; });

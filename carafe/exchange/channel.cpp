@@ -22,10 +22,11 @@ int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
 }  // namespace
 
 Channel::Channel(int rank, int size, const std::vector<int>& peers, const ChannelTags& tags,
-                 size_t longest)
+                 size_t longest, size_t step_bytes)
     : tags_(tags),
       longest_(longest),
-      most_under_way_(longest < kLongMessage ? kWindow * longest : kMostUnderWay),
+      most_under_way_(std::max(longest < kLongMessage ? kWindow * longest : kUnderWayIfFast,
+                               step_bytes / kPartUnderWay)),
       peers_(peers),
       state_(size),
       listening_(peers.size()) {

@@ -9,6 +9,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/comm/thread_transport.h"
+#include "tests/support/wrapped_transport.h"
 
 namespace carafe {
 namespace {
@@ -16,34 +17,22 @@ namespace {
 constexpr ChannelTags kTags{100, 1000};
 
 // Counts what is sent through another transport.
-class CountingTransport final : public Transport {
+class CountingTransport final : public WrappedTransport {
  public:
-  explicit CountingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
+  using WrappedTransport::WrappedTransport;
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     ++sent;
     return inner_->Send(to, tag, data, bytes);
-  }
-  Request Receive(int from, int tag, void* data, size_t bytes) override {
-    return inner_->Receive(from, tag, data, bytes);
   }
   bool BuffersSends(int /*peer*/) const override { return buffers; }
   size_t ShortMessage(int /*peer*/) const override { return short_message; }
   Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
     return inner_->ReceiveShort(from, tag, data, most, got);
   }
-  bool Done(Request request) override { return inner_->Done(request); }
-  void Finish() override { inner_->Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
 
   int sent = 0;
   size_t short_message = 0;
   bool buffers = false;
-
- private:
-  const std::unique_ptr<Transport> inner_;
 };
 
 class Inbox final : public ChannelEvents {
@@ -66,8 +55,8 @@ struct Pair {
       : hub(MakeThreadHub(2)),
         first(MakeThreadTransport(hub, 0)),
         second(MakeThreadTransport(hub, 1)),
-        sender(0, 2, {1}, kTags, longest),
-        receiver(1, 2, {0}, kTags, longest) {
+        sender(0, 2, {1}, kTags, longest, longest),
+        receiver(1, 2, {0}, kTags, longest, longest) {
     first.short_message = second.short_message = short_message;
   }
   ~Pair() {

@@ -41,6 +41,14 @@ size_t Longest(const std::vector<Journey<T>>& journeys) {
   return static_cast<size_t>(longest) * sizeof(T);
 }
 
+// Bytes of all journeys.
+template <typename T>
+size_t Whole(const std::vector<Journey<T>>& journeys) {
+  int64_t count = 0;
+  for (const Journey<T>& journey : journeys) count += journey.count;
+  return static_cast<size_t>(count) * sizeof(T);
+}
+
 // Names a send: journey, chunk and operation.
 constexpr int kChunkBits = 24, kOperationBits = 20;
 
@@ -62,7 +70,7 @@ Engine<T>::Engine(int rank, int size, std::vector<Journey<T>> journeys, const Ch
       size_(size),
       journeys_(std::move(journeys)),
       states_(journeys_.size()),
-      channel_(rank, size, PeersOf(journeys_, rank), tags, Longest(journeys_)) {
+      channel_(rank, size, PeersOf(journeys_, rank), tags, Longest(journeys_), Whole(journeys_)) {
   for (size_t j = 0; j < journeys_.size(); ++j) {
     for (const Program& program : journeys_[j].chunks) {
       Ensure(states_[j].chunks.size() < size_t{1} << kChunkBits &&
