@@ -15,17 +15,15 @@
 #include "carafe/comm/shm_lane.h"
 #include "carafe/comm/tags.h"
 #include "carafe/comm/thread_transport.h"
+#include "tests/support/wrapped_transport.h"
 
 namespace carafe {
 namespace {
 
 // Carries the set-up only: whatever else goes through it is not in shared memory.
-class SetUpOnly final : public Transport {
+class SetUpOnly final : public WrappedTransport {
  public:
-  explicit SetUpOnly(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
+  using WrappedTransport::WrappedTransport;
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
     return inner_->Send(to, tag, data, bytes);
@@ -34,12 +32,6 @@ class SetUpOnly final : public Transport {
     if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
     return inner_->Receive(from, tag, data, bytes);
   }
-  bool Done(Request request) override { return inner_->Done(request); }
-  void Finish() override { inner_->Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
-
- private:
-  std::unique_ptr<Transport> inner_;
 };
 
 void RunShm(int n, const std::function<void(Transport&)>& rank_main) {

@@ -14,6 +14,7 @@
 #include "carafe/comm/tags.h"
 #include "carafe/train/trainer.h"
 #include "tests/support/test_folder.h"
+#include "tests/support/wrapped_transport.h"
 
 namespace carafe {
 namespace {
@@ -22,13 +23,9 @@ using Json = nlohmann::json;
 constexpr double kBytesPerSecond = 3e6;
 
 // Gradients leave one after the other, each after as long as its bytes take; all else at once.
-class SlowTransport final : public Transport {
+class SlowTransport final : public WrappedTransport {
  public:
-  explicit SlowTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
-  bool any_thread() const override { return inner_->any_thread(); }
+  using WrappedTransport::WrappedTransport;
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     if (tag < kExchangePayloadTag) return inner_->Send(to, tag, data, bytes);
     line_free_ = std::max(line_free_, Clock::now()) +
@@ -49,8 +46,6 @@ class SlowTransport final : public Transport {
     left_.erase(left);
     return true;
   }
-  void Finish() override { inner_->Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -70,7 +65,6 @@ class SlowTransport final : public Transport {
     }
   }
 
-  const std::unique_ptr<Transport> inner_;
   std::deque<Waiting> queue_;
   std::map<Request, Request> left_;
   Clock::time_point line_free_;
