@@ -34,7 +34,7 @@ struct ReplayOptions {
   std::string profile;
   std::string exchange = "allreduce";
   SchemeSettings scheme;
-  double bucket_mb = 4;
+  double bucket_mb = 0;  // 0: merged by what a sum costs and when gradients are ready
   bool overlap = true;
   int steps = 20;
 };
