@@ -3,6 +3,7 @@
 import copy
 import importlib.machinery
 import importlib.util
+import json
 import math
 import pathlib
 import subprocess
@@ -13,6 +14,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "benchmarks"))
+from exchange import tables  # noqa: E402
 from race import cases, document, nets, plot, profile, racing, results, setup, table, workers  # noqa: E402
 
 # Answers as either side does; each iteration "takes" the seconds that it is told to.
@@ -320,6 +322,28 @@ def test_flags_have_the_defaults_of_the_document(_):
     assert (quick.threads, quick.batches, quick.blocks) == ([2], [1], 3)
     mixed = run.parse_flags(["--quick", "--threads=1", "--blocks=5", "--nets=lenet,lstm", "--mode=train"])
     assert (mixed.threads, mixed.blocks, mixed.nets, mixed.mode) == ([1], 5, ["lenet", "lstm"], ["train"])
+
+
+def test_tables_of_the_exchange_are_those_of_the_figures(_):
+    row = {"net": "lenet", "hosts": 2, "rate": "1gbit", "compute": 0.01, "wire": 0.02, "reachable": 0.025}
+    rows = [{**row, "exchange": name, "median": seconds}
+            for name, seconds in (("allreduce", 0.03), ("server", 0.04), ("tree", 0.05))]
+    assert tables.replay(rows).endswith("| LeNet | 2 | 1 Gbit/s | 10.0 | 20.0 | 30.0 | 40.0 | 50.0 | 1.50 | 1.20 |")
+    row = {"net": "caffenet", "hosts": 4, "rate": "-", "batch": 16, "alone": 0.1, "ours": 0.3, "bound": 0.2,
+           "ddp_alone": 0.2, "ddp": 0.6}
+    assert tables.training([row]).endswith(
+        "| CaffeNet, 16 | 4 | no cap | 100 | 300 | 200 | 1.50 | 200 | 200 | 600 | 400 | 2.00 |")
+    row = {"hosts": 2, "rate": "1gbit", "iperf_gbit": 1.0, "bytes": 65536, "ours": 65536e-8, "open_mpi": 65536e-8 * 2,
+           "ours_best": 1.0, "open_mpi_best": 3.0}
+    assert "| 64 KB | 0.100 GB/s | 80% | 2.00 times as long |" in tables.line([row])
+    assert "| 64 KB | 2.00 (3.00) |" in tables.sums([row])
+    assert "| 256 KB | – |" in tables.sums([row]), "a size that was not measured"
+
+
+def test_document_of_the_exchange_shows_the_stored_figures(_):
+    text = (ROOT / "docs/exchanges.md").read_text(encoding="utf-8")
+    figures = json.loads((ROOT / "benchmarks/results/exchange.json").read_text())
+    assert tables.with_tables(text, figures) == text, "older figures; fix: benchmarks/exchange/run --document"
 
 
 def main():
