@@ -51,13 +51,14 @@ class Inbox final : public ChannelEvents {
 
 // Two ranks of which the first sends, in one thread.
 struct Pair {
-  explicit Pair(size_t short_message, size_t longest = 3000)
+  explicit Pair(size_t short_message, size_t longest = 3000, bool buffers = false)
       : hub(MakeThreadHub(2)),
         first(MakeThreadTransport(hub, 0)),
         second(MakeThreadTransport(hub, 1)),
         sender(0, 2, {1}, kTags, longest, longest),
         receiver(1, 2, {0}, kTags, longest, longest) {
     first.short_message = second.short_message = short_message;
+    first.buffers = second.buffers = buffers;
   }
   ~Pair() {
     first.Finish();
@@ -103,8 +104,7 @@ TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
 }
 
 TEST(Channel, LetsWhatIsUrgentPassWhatHasNotLeftYet) {
-  Pair pair(sizeof(Notice) + 1000, 1000);
-  pair.first.buffers = pair.second.buffers = true;
+  Pair pair(sizeof(Notice) + 1000, 1000, true);
   const std::string bulk(1000, 'b');
   const std::string urgent = "now";
   constexpr size_t kBulk = 10;
@@ -120,8 +120,7 @@ TEST(Channel, LetsWhatIsUrgentPassWhatHasNotLeftYet) {
 }
 
 TEST(Channel, AnswersNothingWhereLittleIsUnderWay) {
-  Pair pair(sizeof(Notice) + 1000, 1000);
-  pair.first.buffers = pair.second.buffers = true;
+  Pair pair(sizeof(Notice) + 1000, 1000, true);
   const std::string text(1000, 'b');
   pair.Send(text, 0);
   pair.PollUntilQuiet();
@@ -130,8 +129,7 @@ TEST(Channel, AnswersNothingWhereLittleIsUnderWay) {
 }
 
 TEST(Channel, AnswersWithTheMessagesThatItHas) {
-  Pair pair(sizeof(Notice) + 1000, 1000);
-  pair.first.buffers = pair.second.buffers = true;
+  Pair pair(sizeof(Notice) + 1000, 1000, true);
   const std::string text(1000, 'b');
   for (uint64_t i = 0; i < 3; ++i) {
     pair.Send(text, i);
@@ -146,8 +144,7 @@ TEST(Channel, AnswersWithTheMessagesThatItHas) {
 }
 
 TEST(Channel, EndsWithAnswersOwed) {
-  Pair pair(sizeof(Notice) + 1000, 1000);
-  pair.first.buffers = pair.second.buffers = true;
+  Pair pair(sizeof(Notice) + 1000, 1000, true);
   const std::string text(1000, 'b');
   for (uint64_t i = 0; i < 3; ++i) pair.Send(text, i);
   pair.sender.Poll(pair.first, pair.outbox);
