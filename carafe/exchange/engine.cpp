@@ -372,7 +372,9 @@ std::vector<int> Engine<T>::Awaited() const {
   std::set<int> ranks;
   for (size_t j = 0; j < states_.size(); ++j)
     for (const Chunk& chunk : states_[j].chunks) {
-      if (!chunk.running || chunk.next == chunk.program->size()) continue;
+      if (!chunk.running) continue;
+      for (size_t i : chunk.sending) ranks.insert((*chunk.program)[i].peer);  // takes nothing
+      if (chunk.next == chunk.program->size()) continue;
       const Operation& operation = (*chunk.program)[chunk.next];
       const auto here = [&](int from) {
         return std::any_of(chunk.arrivals.begin(), chunk.arrivals.end(), [&](const Arrival& a) {

@@ -49,7 +49,7 @@ class Engine final : private ChannelEvents {
   bool Idle() const { return channel_.Idle() && active_ == 0; }
   // A journey is under way, or somebody may wait for an answer.
   bool Busy() const { return active_ > 0 || channel_.OwesAnswer(); }
-  std::vector<int> Awaited() const;  // ranks whose messages are missing
+  std::vector<int> Awaited() const;  // ranks whose messages are missing, or that take none
 
   int64_t bytes_sent() const { return channel_.bytes_sent(); }
   int64_t bytes_received() const { return channel_.bytes_received(); }

@@ -261,5 +261,19 @@ TEST(Engine, AddsTheOtherWorkersOfTheRankAndClearsThem) {
   EXPECT_EQ(third, std::vector<float>(3));
 }
 
+TEST(Engine, NamesAPeerThatTakesNothing) {
+  std::vector<float> values(1000);
+  const auto chunks = Cut(
+      1000, 100, [](int64_t begin, int64_t end) { return SpreadFromRoot(0, 2, 1, begin, end); });
+  const auto hub = MakeThreadHub(2);
+  const auto transport = MakeThreadTransport(hub, 0);
+  Engine<float> engine(0, 2, {{.data = values.data(), .count = 1000, .chunks = chunks}},
+                       ChannelTags{100, 1000});
+  engine.OnReady(0);
+  for (int i = 0; i < 5; ++i) engine.Poll(*transport);
+  EXPECT_TRUE(engine.Busy());
+  EXPECT_EQ(engine.Awaited(), std::vector<int>{1}) << "rank 1 never answers";
+}
+
 }  // namespace
 }  // namespace carafe
