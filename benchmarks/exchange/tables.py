@@ -1,4 +1,5 @@
 """The figures of benchmarks/results/exchange.json as tables of docs/exchanges.md, each between two marks."""
+from race import document
 
 KB = 1024
 SIZES = [64 * KB, 256 * KB, 1024 * KB, 4096 * KB, 16384 * KB]
@@ -106,10 +107,6 @@ TABLES = {"line": ("sums", line), "sums": ("sums", sums), "node": ("node", node)
 def with_tables(text, figures):
     """The document's text with tables of these figures in the place of those it had."""
     for name, (section, table) in TABLES.items():
-        begin, end = f"<!-- {name}: written by benchmarks/exchange/run --document -->", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"docs/exchanges.md has lost its marks: {begin} and {end}")
-        text = f"{before}{begin}\n{table(figures.get(section, []))}\n{end}{after}"
+        text = document.between(text, f"<!-- {name}: written by benchmarks/exchange/run --document -->",
+                                f"<!-- end of {name} -->", table(figures.get(section, [])))
     return text

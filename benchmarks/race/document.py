@@ -7,16 +7,21 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- results: written by benchmarks/compare --document -->", "<!-- end of results -->"
 
 
+def between(text, begin, end, content):
+    """The text with `content` in the place of what stands between two marks."""
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"the document has lost its marks: {begin} and {end}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
+
+
 def with_results(text, results, name):
     """The document's text with the results of the file `name` in the place of those it had."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"docs/benchmarks.md has lost its marks: {BEGIN} and {END}")
     parts = [f"From `benchmarks/results/{name}`.", table.markdown(results).rstrip()]
     if plot.svg(results):
         parts.insert(1, "![How many times as fast as PyTorch](benchmarks.svg)")
-    return before + BEGIN + "\n" + "\n\n".join(parts) + "\n" + END + after
+    return between(text, BEGIN, END, "\n\n".join(parts))
 
 
 def update(results, name, docs=DOCS):
