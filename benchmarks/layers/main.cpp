@@ -102,7 +102,8 @@ class Layer {
     }
     const std::pair<const char*, WinogradTile> tiles[] = {{"F(4x4,3x3)", WinogradTile::kF4x4_3x3},
                                                           {"F(2x2,3x3)", WinogradTile::kF2x2_3x3},
-                                                          {"F(2x2,5x5)", WinogradTile::kF2x2_5x5}};
+                                                          {"F(2x2,5x5)", WinogradTile::kF2x2_5x5},
+                                                          {"F(4x4,5x5)", WinogradTile::kF4x4_5x5}};
     for (const auto& [name, tile] : tiles) {
       if (!WinogradConvolution::Supports(s_, tile)) continue;
       auto ours = std::make_shared<WinogradConvolution>(s_, tile);

@@ -24,16 +24,30 @@ bool OwnWeights(const ConvolutionShape& shape, const DnnlConvolution* direct) {
          (direct == nullptr || direct->source_format() == Format::kPlain);
 }
 
-constexpr std::array kWinograds = {kWinograd4x4, kWinograd5x5, kWinograd2x2};  // the better first
+// The faster first.
+constexpr std::array kWinograds = {kWinograd4x4, kWinograd4x4Of5, kWinograd2x2, kWinograd5x5};
+
+// Fewer multiplications, larger errors, than tiles of 2x2.
+bool HasLargeTiles(ConvolutionAlgorithm algorithm) {
+  return algorithm == kWinograd4x4 || algorithm == kWinograd4x4Of5;
+}
 
 WinogradTile TileOf(ConvolutionAlgorithm algorithm) {
-  if (algorithm == kWinograd4x4) return WinogradTile::kF4x4_3x3;
-  return algorithm == kWinograd2x2 ? WinogradTile::kF2x2_3x3 : WinogradTile::kF2x2_5x5;
+  switch (algorithm) {
+    case kWinograd2x2:
+      return WinogradTile::kF2x2_3x3;
+    case kWinograd5x5:
+      return WinogradTile::kF2x2_5x5;
+    case kWinograd4x4Of5:
+      return WinogradTile::kF4x4_5x5;
+    default:
+      return WinogradTile::kF4x4_3x3;
+  }
 }
 
 // In the order of the enum.
-constexpr std::array<std::string_view, 5> kNames = {"gemm", "direct", "winograd4x4", "winograd2x2",
-                                                    "winograd5x5"};
+constexpr std::array<std::string_view, 6> kNames = {"gemm",        "direct",      "winograd4x4",
+                                                    "winograd2x2", "winograd5x5", "winograd4x4of5"};
 constexpr std::array<std::string_view, 6> kAsked = {"auto",   "measure",  "gemm",
                                                     "direct", "winograd", "winograd2x2"};
 
@@ -102,7 +116,7 @@ std::vector<ConvolutionAlgorithm> BlockedConvolution::Candidates(ConvolutionDire
 bool BlockedConvolution::PaysByRule(ConvolutionAlgorithm algorithm) const {
   const bool wide = shape_.group_in_channels() >= 16 && shape_.group_out_channels() >= 16;
   const bool large = std::min(shape_.out_h, shape_.out_w) >= 4;
-  return wide && large && algorithm != kWinograd2x2;
+  return wide && large && HasLargeTiles(algorithm);
 }
 
 ConvolutionAlgorithm BlockedConvolution::Choose(const AlgorithmChoices& choices,
@@ -115,7 +129,7 @@ ConvolutionAlgorithm BlockedConvolution::Choose(const AlgorithmChoices& choices,
   }
   for (const ConvolutionAlgorithm algorithm : kWinograds) {
     if (choices.asked == "direct" || !Has(algorithm, direction)) continue;
-    const bool instead = choices.asked == "winograd2x2" && algorithm == kWinograd4x4;
+    const bool instead = choices.asked == "winograd2x2" && HasLargeTiles(algorithm);
     const bool forced = choices.asked == "winograd" || choices.asked == "winograd2x2";
     if (!instead && (forced || PaysByRule(algorithm))) return algorithm;
   }

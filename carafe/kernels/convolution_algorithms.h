@@ -17,10 +17,16 @@
 
 namespace carafe {
 
-enum class ConvolutionAlgorithm { kPlain, kDirect, kWinograd4x4, kWinograd2x2, kWinograd5x5 };
+enum class ConvolutionAlgorithm {
+  kPlain,
+  kDirect,
+  kWinograd4x4,     // F(4x4,3x3)
+  kWinograd2x2,     // F(2x2,3x3)
+  kWinograd5x5,     // F(2x2,5x5)
+  kWinograd4x4Of5,  // F(4x4,5x5)
+};
 
-// "gemm", "direct", "winograd4x4" = F(4x4,3x3), "winograd2x2" = F(2x2,3x3), "winograd5x5" =
-// F(2x2,5x5)
+// "gemm", "direct", "winograd4x4", "winograd2x2", "winograd5x5", "winograd4x4of5"
 std::string_view AlgorithmName(ConvolutionAlgorithm algorithm);
 std::optional<ConvolutionAlgorithm> AlgorithmNamed(std::string_view name);
 std::string_view DirectionName(ConvolutionDirection direction);  // "forward", "data", "weights"
@@ -34,8 +40,8 @@ std::string ShapeText(const ConvolutionShape& shape);
 std::string ChoiceKey(const ConvolutionShape& shape, ConvolutionDirection direction);
 
 // What may be asked for: auto (by rule), measure (what was measured, else by rule), gemm, direct,
-// winograd (auto, but Winograd wherever it can be), winograd2x2 (the same, 3x3 by the more exact
-// tiles).
+// winograd (auto, but Winograd wherever it can be), winograd2x2 (the same, by the smaller and more
+// exact tiles).
 struct AlgorithmChoices {
   std::string asked = "auto";
   std::map<std::string, ConvolutionAlgorithm> measured;  // ChoiceKey -> fastest

@@ -307,17 +307,18 @@ const NamedShape kShapes[] = {
 INSTANTIATE_TEST_SUITE_P(Shapes, Algorithms,
                          ::testing::Combine(::testing::ValuesIn(kShapes), ::testing::Values(1, 2)));
 
-ConvolutionShape Kernel3(int64_t channels) {
+ConvolutionShape SquareKernel(int64_t size, int64_t channels) {
   return Made({.images = 2,
                .in_channels = channels,
                .out_channels = channels,
                .in_h = 14,
                .in_w = 14,
-               .kernel_h = 3,
-               .kernel_w = 3,
-               .pad_h = 1,
-               .pad_w = 1});
+               .kernel_h = size,
+               .kernel_w = size,
+               .pad_h = size / 2,
+               .pad_w = size / 2});
 }
+ConvolutionShape Kernel3(int64_t channels) { return SquareKernel(3, channels); }
 
 TEST(AlgorithmChoices, FollowTheRuleTheWishAndTheMeasurement) {
   using enum ConvolutionAlgorithm;
@@ -332,6 +333,10 @@ TEST(AlgorithmChoices, FollowTheRuleTheWishAndTheMeasurement) {
   BlockedConvolution narrow(Kernel3(8), 1);
   EXPECT_EQ(narrow.Choose({.asked = "winograd"}, forward), kWinograd4x4);
   EXPECT_NE(narrow.Choose({}, forward), kWinograd4x4);
+  BlockedConvolution larger(SquareKernel(5, 32), 1);
+  EXPECT_EQ(larger.Choose({}, forward), kWinograd4x4Of5);
+  EXPECT_EQ(larger.Choose({.asked = "winograd"}, forward), kWinograd4x4Of5);
+  EXPECT_EQ(larger.Choose({.asked = "winograd2x2"}, forward), kWinograd5x5);
   EXPECT_TRUE(AlgorithmChoices{}.IsKnown());
   EXPECT_FALSE(AlgorithmChoices{.asked = "fft"}.IsKnown());
 }

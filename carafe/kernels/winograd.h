@@ -1,8 +1,8 @@
 // Winograd's minimal filtering for 3x3 and 5x5 convolutions on the CPU, in float. An m x m tile of
 // the output costs (m+r-1)^2 multiplications per pair of channels instead of (m r)^2:
 //   dst tile = A^T [ sum over in channels of (G g G^T) * (B^T d B) ] A,   * element by element.
-// F(4x4,3x3) saves a factor of 4, F(2x2,3x3) 2.25, F(2x2,5x5) 2.78, at the price of rounding errors
-// (docs/decisions/0030-winograd.md has the bounds).
+// F(4x4,3x3) saves a factor of 4, F(2x2,3x3) 2.25, F(2x2,5x5) 2.78, F(4x4,5x5) 6.25, at the price
+// of rounding errors (docs/decisions/0030-winograd.md has the bounds).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace carafe {
 
-enum class WinogradTile { kF4x4_3x3, kF2x2_3x3, kF2x2_5x5 };
+enum class WinogradTile { kF4x4_3x3, kF2x2_3x3, kF2x2_5x5, kF4x4_5x5 };
 
 namespace winograd {
 class Algorithm;

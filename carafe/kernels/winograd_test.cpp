@@ -20,7 +20,8 @@ using Doubles = std::vector<double>;
 
 ConvolutionShape ShapeOf(int64_t images, int64_t groups, int64_t in, int64_t out, int64_t h,
                          int64_t w, int64_t pad_h, int64_t pad_w, WinogradTile tile) {
-  const int64_t kernel = tile == WinogradTile::kF2x2_5x5 ? 5 : 3;
+  const bool larger = tile == WinogradTile::kF2x2_5x5 || tile == WinogradTile::kF4x4_5x5;
+  const int64_t kernel = larger ? 5 : 3;
   ConvolutionShape s{.images = images, .groups = groups, .in_channels = in, .out_channels = out};
   s.in_h = h;
   s.in_w = w;
@@ -187,6 +188,7 @@ const TileCase kTiles[] = {
     {"F4x4Of3x3", WinogradTile::kF4x4_3x3, 8e-6},
     {"F2x2Of3x3", WinogradTile::kF2x2_3x3, 1.5e-6},
     {"F2x2Of5x5", WinogradTile::kF2x2_5x5, 8e-6},
+    {"F4x4Of5x5", WinogradTile::kF4x4_5x5, 2e-5},
 };
 
 class WinogradTest : public ::testing::TestWithParam<TileCase> {

@@ -286,6 +286,8 @@ const Transforms& TransformsOf(WinogradTile tile) {
       return kTransforms<2, 3>;
     case WinogradTile::kF2x2_5x5:
       return kTransforms<2, 5>;
+    case WinogradTile::kF4x4_5x5:
+      return kTransforms<4, 5>;
   }
   return kTransforms<4, 3>;
 }

@@ -36,7 +36,7 @@ struct Case {
   }
   std::string Text(const char* key) const { return entry.at(key).get<std::string>(); }
   bool Has(const char* key) const { return entry.contains(key) && !entry[key].is_null(); }
-  // How much wider tolerances are where CARAFE_ALGORITHM forces Winograd's tiles of 6x6 upon all
+  // How much wider tolerances are where CARAFE_ALGORITHM forces Winograd's large tiles upon all
   // convolutions that can have them, however few their channels.
   static double Width() {
     const char* algorithm = std::getenv("CARAFE_ALGORITHM");
