@@ -11,6 +11,7 @@
 #include "carafe/kernels/blocked_pooling.h"
 #include "carafe/kernels/pooling.h"
 #include "carafe/kernels/pooling_nd.h"
+#include "carafe/layers/keeps_for_backward.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/spatial.h"
 
@@ -18,7 +19,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class Pooling final : public Layer<T> {
+class Pooling final : public Layer<T>, public KeepsForBackward {
  public:
   explicit Pooling(const LayerSpec& spec)
       : Layer<T>(spec),
@@ -79,6 +80,10 @@ class Pooling final : public Layer<T> {
         break;
     }
   }
+  void KeepForBackward(bool keep) override {
+    keeps_ = keep;
+    if (!keep) where_ = Blob<uint8_t>();
+  }
   BackwardReads ReadsInBackward() const override {
     const bool reads = method() == Method::kExpected;
     return {.bottom = reads, .top = reads};
@@ -130,13 +135,18 @@ class Pooling final : public Layer<T> {
                       float* y) {
     g.planes = b.images * b.blocks();
     if (method() == Method::kAverage) return BlockedAveragePoolForward(stream, g, x, y);
-    where_.Reshape({g.planes * g.out_size() * kBlockChannels});
-    BlockedMaxPoolForward(stream, g, b.channels, x, y, where_.mutable_data(stream));
+    uint8_t* where = nullptr;
+    if (keeps_) {
+      where_.Reshape({g.planes * g.out_size() * kBlockChannels});
+      where = where_.mutable_data(stream);
+    }
+    BlockedMaxPoolForward(stream, g, b.channels, x, y, where);
   }
   void BlockedBackward(Stream& stream, const BlockedGeometry& b, PoolGeometry g, const float* dy,
                        float* dx) {
     g.planes = b.images * b.blocks();
     if (method() == Method::kAverage) return BlockedAveragePoolBackward(stream, g, dy, dx);
+    Ensure(keeps_, "a Backward of Pooling that was not to come");
     BlockedMaxPoolBackward(stream, g, where_.data(stream), dy, dx);
   }
   int32_t* Mask(Stream& stream, const Shape& shape) {
@@ -207,6 +217,7 @@ class Pooling final : public Layer<T> {
   const bool wants_mask_;
   Shape known_;  // the bottom of geometry_; a scalar, which none can be, before the first
   PoolNdGeometry geometry_;
+  bool keeps_ = true;
   Format format_ = Format::kPlain;  // of the last Forward
   Blob<int32_t> mask_;              // of the plain format: index of the maximum in its plane
   Blob<uint8_t> where_;             // of the blocked one: its position in its window

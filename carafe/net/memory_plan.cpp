@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "carafe/layers/keeps_for_backward.h"
 #include "carafe/net/net.h"
 #include "carafe/net/plan.h"
 
@@ -238,6 +239,10 @@ void Net<T>::ApplyMemoryPlan() {
   for (const BlobHalf half : memory_.pooled) SetPool(half, nullptr);
   memory_ = {};
   scratch_->UsePool(pool_);
+  for (const auto& layer : layers_) {
+    if (auto* keeper = dynamic_cast<KeepsForBackward*>(layer.get()))
+      keeper->KeepForBackward(sharing_ != MemorySharing::kForward);
+  }
   if (sharing_ == MemorySharing::kNone) return;
   memory_ = PlanMemory(*this, sharing_, kept_);
   for (const BlobHalf half : memory_.pooled) SetPool(half, pool_);
