@@ -1,9 +1,9 @@
 #include "carafe/core/format.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
+#include "carafe/base/float8.h"
 #include "carafe/core/reorder_count.h"
 
 namespace carafe {
@@ -14,46 +14,15 @@ thread_local int64_t reorders = 0;
 // Fewer elements than this are not worth waking other threads for.
 constexpr int64_t kSerialCount = 16384;
 
-using Vector = float __attribute__((vector_size(32)));
-using Bits = int32_t __attribute__((vector_size(32)));
-
-Vector Load(const float* from) {
-  Vector v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-void Store(float* to, const Vector& v) { std::memcpy(to, &v, sizeof v); }
-
-// Rows r[0..7] become columns, in three rounds that exchange 1, 2 and 4 neighbours.
-[[gnu::always_inline]] inline void Transpose(Vector (&r)[8]) {
-  Vector t[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    for (int k = 0; k < 2; ++k) {
-      r[i + k] = __builtin_shufflevector(t[i + k], t[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      r[i + k + 2] = __builtin_shufflevector(t[i + k], t[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  }
-  for (int i = 0; i < 4; ++i) {
-    const Vector low = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    r[i + 4] = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    r[i] = low;
-  }
-}
-
 // `channels` (1 to 8) planes of `plane` elements become (plane, 8).
 void BlockFromPlanes(int64_t channels, int64_t plane, const float* from, float* to) {
   int64_t s = 0;
   if (channels == kBlockChannels) {
     for (; s + 8 <= plane; s += 8) {
-      Vector r[8];
-      for (int c = 0; c < 8; ++c) r[c] = Load(from + c * plane + s);
-      Transpose(r);
-      for (int c = 0; c < 8; ++c) Store(to + (s + c) * kBlockChannels, r[c]);
+      Float8 r[8];
+      for (int c = 0; c < 8; ++c) r[c] = Load8(from + c * plane + s);
+      Transpose8(r);
+      for (int c = 0; c < 8; ++c) Store8(to + (s + c) * kBlockChannels, r[c]);
     }
   }
   for (; s < plane; ++s) {
@@ -67,10 +36,10 @@ void PlanesFromBlock(int64_t channels, int64_t plane, const float* from, float* 
   int64_t s = 0;
   if (channels == kBlockChannels) {
     for (; s + 8 <= plane; s += 8) {
-      Vector r[8];
-      for (int c = 0; c < 8; ++c) r[c] = Load(from + (s + c) * kBlockChannels);
-      Transpose(r);
-      for (int c = 0; c < 8; ++c) Store(to + c * plane + s, r[c]);
+      Float8 r[8];
+      for (int c = 0; c < 8; ++c) r[c] = Load8(from + (s + c) * kBlockChannels);
+      Transpose8(r);
+      for (int c = 0; c < 8; ++c) Store8(to + c * plane + s, r[c]);
     }
   }
   for (; s < plane; ++s) {
@@ -169,15 +138,12 @@ void BlockedToPlain(Stream& stream, const BlockedGeometry& g, const float* block
 void ZeroPadding(Stream& stream, const BlockedGeometry& g, float* blocked) {
   const int64_t used = g.channels % kBlockChannels;
   if (used == 0) return;
-  Bits keep;
+  Int8 keep;
   for (int64_t c = 0; c < kBlockChannels; ++c) keep[c] = c < used ? -1 : 0;
   const auto clear = [&](int64_t n) {
     float* last = blocked + ((n + 1) * g.blocks() - 1) * g.plane * kBlockChannels;
     for (int64_t s = 0; s < g.plane; ++s, last += kBlockChannels) {
-      Bits bits;
-      std::memcpy(&bits, last, sizeof bits);
-      bits &= keep;
-      std::memcpy(last, &bits, sizeof bits);
+      Store8(last, Keep8(keep, Load8(last)));
     }
   };
   if (stream.threads() <= 1 || g.images * g.plane * kBlockChannels < 4 * kSerialCount) {

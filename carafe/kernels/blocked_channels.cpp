@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
+#include "carafe/kernels/cpu_for.h"
 
 namespace carafe {
 namespace {

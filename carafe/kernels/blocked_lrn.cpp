@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "carafe/base/error.h"
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
+#include "carafe/kernels/cpu_for.h"
 
 namespace carafe {
 namespace {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "carafe/base/float8.h"
 #include "carafe/core/format.h"
-#include "carafe/kernels/float8.h"
+#include "carafe/kernels/cpu_for.h"
 
 namespace carafe {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
 
 namespace carafe {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "carafe/kernels/cpu_for.h"
 #include "carafe/kernels/float8_math.h"
 
 namespace carafe {

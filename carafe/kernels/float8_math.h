@@ -2,7 +2,7 @@
 // kernel files.
 #pragma once
 
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
 
 namespace carafe {
 

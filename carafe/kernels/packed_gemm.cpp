@@ -8,7 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
+#include "carafe/kernels/cpu_for.h"
 
 namespace carafe {
 namespace {
@@ -117,31 +118,12 @@ inline void TransposeSixByFour(const float* rows, int64_t step, float* to) {
 
 // to(c, r) = from(r, c): eight rows of eight, `step` apart, become rows that lie kPanel apart.
 inline void TransposeEightByEight(const float* from, int64_t step, float* to) {
-  Float8 row[8], pair[8];
+  Float8 rows[8];
 #pragma GCC unroll 8
-  for (int r = 0; r < 8; ++r) row[r] = Load8(from + r * step);
-#pragma GCC unroll 4
-  for (int r = 0; r < 8; r += 2) {  // columns 0 1 4 5 and 2 3 6 7 of two rows
-    pair[r] = __builtin_shufflevector(row[r], row[r + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pair[r + 1] = __builtin_shufflevector(row[r], row[r + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  Float8 four[2][4];  // of rows 4 h .. 4 h + 3: columns c and 4 + c
-#pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-#pragma GCC unroll 2
-    for (int c = 0; c < 2; ++c) {
-      const Float8 low = pair[4 * h + c], high = pair[4 * h + 2 + c];
-      four[h][2 * c] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
-      four[h][2 * c + 1] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    Store8(to + c * kPanel,
-           __builtin_shufflevector(four[0][c], four[1][c], 0, 1, 2, 3, 8, 9, 10, 11));
-    Store8(to + (c + 4) * kPanel,
-           __builtin_shufflevector(four[0][c], four[1][c], 4, 5, 6, 7, 12, 13, 14, 15));
-  }
+  for (int r = 0; r < 8; ++r) rows[r] = Load8(from + r * step);
+  Transpose8(rows);
+#pragma GCC unroll 8
+  for (int c = 0; c < 8; ++c) Store8(to + c * kPanel, rows[c]);
 }
 
 // A matrix (k, n) that is stored like that, or as (n, k) with kTrans.

@@ -4,7 +4,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "carafe/kernels/float8.h"
+#include "carafe/base/float8.h"
+#include "carafe/kernels/cpu_for.h"
 
 namespace carafe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "carafe/kernels/simd.h"
+#include "carafe/base/float8.h"
 
 namespace carafe::winograd {
 namespace {
@@ -13,16 +13,16 @@ constexpr int kMaxTiles[] = {12, 6};  // by blocks of out channels
 template <int kTiles, int kBlocks>
 void FilterKernel(int64_t channels, const float* v, size_t v_stride, const float* u, float* m,
                   size_t m_stride) {
-  Vec8 sum[kTiles][kBlocks];
+  Float8 sum[kTiles][kBlocks];
   Unroll<kTiles * kBlocks>(
-      [&](auto i) CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = Vec8::Broadcast(0); });
+      [&](auto i) CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = All8(0.0f); });
   const auto step = [&](const float* v_k, const float* u_k) CARAFE_INLINE_LAMBDA {
-    Vec8 u_b[kBlocks];
-    Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA { u_b[b] = Vec8::Load(u_k + b * kVector); });
+    Float8 u_b[kBlocks];
+    Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA { u_b[b] = Load8(u_k + b * kVector); });
     Unroll<kTiles>([&](auto t) CARAFE_INLINE_LAMBDA {
-      const Vec8 x = Vec8::Broadcast(v_k[t * kVector]);
+      const Float8 x = All8(v_k[t * kVector]);
       Unroll<kBlocks>([&](auto b)
-                          CARAFE_INLINE_LAMBDA { sum[t][b] = MulAdd(x, u_b[b], sum[t][b]); });
+                          CARAFE_INLINE_LAMBDA { sum[t][b] = MulAdd8(x, u_b[b], sum[t][b]); });
     });
   };
   for (; channels >= kVector; channels -= kVector) {
@@ -32,7 +32,7 @@ void FilterKernel(int64_t channels, const float* v, size_t v_stride, const float
   }
   for (int64_t k = 0; k < channels; ++k) step(v + k, u + k * kOutChannels);
   Unroll<kTiles * kBlocks>([&](auto i) CARAFE_INLINE_LAMBDA {
-    sum[i / kBlocks][i % kBlocks].Store(m + (i % kBlocks) * m_stride + i / kBlocks * kVector);
+    Store8(m + (i % kBlocks) * m_stride + i / kBlocks * kVector, sum[i / kBlocks][i % kBlocks]);
   });
 }
 
@@ -47,25 +47,25 @@ constexpr auto kFullKernels = FilterKernels<2>(std::make_integer_sequence<int, k
 template <int kIn, int kBlocks>
 void TileKernel(int64_t tiles, const float* v, const float* z, size_t z_stride, float* d,
                 size_t d_stride) {
-  Vec8 sum[kIn][kBlocks];
-  Unroll<kIn * kBlocks>(
-      [&](auto i) CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = Vec8::Broadcast(0); });
+  Float8 sum[kIn][kBlocks];
+  Unroll<kIn * kBlocks>([&](auto i)
+                            CARAFE_INLINE_LAMBDA { sum[i / kBlocks][i % kBlocks] = All8(0.0f); });
   const auto step = [&](const float* v_t, const float* z_t) CARAFE_INLINE_LAMBDA {
-    Vec8 z_b[kBlocks];
+    Float8 z_b[kBlocks];
     Unroll<kBlocks>([&](auto b) CARAFE_INLINE_LAMBDA {
-      z_b[b] = Vec8::Load(z_t + b * z_stride);
-      Hold(z_b[b]);
+      z_b[b] = Load8(z_t + b * z_stride);
+      Hold8(z_b[b]);
     });
     Unroll<kIn>([&](auto i) CARAFE_INLINE_LAMBDA {
-      const Vec8 x = Vec8::Broadcast(v_t[i]);
+      const Float8 x = All8(v_t[i]);
       Unroll<kBlocks>([&](auto b)
-                          CARAFE_INLINE_LAMBDA { sum[i][b] = MulAdd(x, z_b[b], sum[i][b]); });
+                          CARAFE_INLINE_LAMBDA { sum[i][b] = MulAdd8(x, z_b[b], sum[i][b]); });
     });
   };
   // One step per turn: more steps would share registers that 12 sums and 4 operands already fill.
   for (int64_t t = 0; t < tiles; ++t) step(v + t * kVector, z + t * kVector);
   Unroll<kIn * kBlocks>([&](auto i) CARAFE_INLINE_LAMBDA {
-    sum[i / kBlocks][i % kBlocks].Store(d + (i / kBlocks) * d_stride + i % kBlocks * kVector);
+    Store8(d + (i / kBlocks) * d_stride + i % kBlocks * kVector, sum[i / kBlocks][i % kBlocks]);
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "carafe/kernels/simd.h"
+#include "carafe/base/float8.h"
 #include "carafe/kernels/winograd_matrices.h"
 
 namespace carafe::winograd {
@@ -132,7 +132,7 @@ constexpr int FirstTerm() {
 
 // sums[j] and differences[j]: x_j, or x_j + x_j+1 and x_j - x_j+1 where the columns are a pair.
 template <typename Map, int i, Part part>
-CARAFE_INLINE Vec8 RowOf(const Vec8* sums, const Vec8* differences) {
+CARAFE_INLINE Float8 RowOf(const Float8* sums, const Float8* differences) {
   constexpr int first = FirstTerm<Map, i, part>();
   const auto term = [&]<int j>(std::integral_constant<int, j>) CARAFE_INLINE_LAMBDA {
     if constexpr (PairsCols<Map>(j)) {
@@ -142,8 +142,8 @@ CARAFE_INLINE Vec8 RowOf(const Vec8* sums, const Vec8* differences) {
     }
   };
   constexpr float scale = static_cast<float>(Coefficient<Map, i, part>(first));
-  Vec8 sum = term(std::integral_constant<int, first>());
-  if constexpr (scale != 1) sum = sum * Vec8::Broadcast(scale);
+  Float8 sum = term(std::integral_constant<int, first>());
+  if constexpr (scale != 1) sum = sum * All8(scale);
   Unroll<Map::kCols>([&]<int j>(std::integral_constant<int, j> index) CARAFE_INLINE_LAMBDA {
     constexpr float c = static_cast<float>(Coefficient<Map, i, part>(j));
     if constexpr (j == first || c == 0) {
@@ -153,7 +153,7 @@ CARAFE_INLINE Vec8 RowOf(const Vec8* sums, const Vec8* differences) {
     } else if constexpr (c == -1) {
       sum = sum - term(index);
     } else {
-      sum = MulAdd(Vec8::Broadcast(c), term(index), sum);
+      sum = MulAdd8(All8(c), term(index), sum);
     }
   });
   return sum;
@@ -161,8 +161,8 @@ CARAFE_INLINE Vec8 RowOf(const Vec8* sums, const Vec8* differences) {
 
 // y = M x
 template <typename Map>
-CARAFE_INLINE void Apply(const Vec8 (&x)[Map::kCols], Vec8 (&y)[Map::kRows]) {
-  Vec8 sums[Map::kCols], differences[Map::kCols];
+CARAFE_INLINE void Apply(const Float8 (&x)[Map::kCols], Float8 (&y)[Map::kRows]) {
+  Float8 sums[Map::kCols], differences[Map::kCols];
   Unroll<Map::kCols>([&]<int j>(std::integral_constant<int, j>) CARAFE_INLINE_LAMBDA {
     sums[j] = x[j];
     if constexpr (PairsCols<Map>(j)) {
@@ -172,8 +172,8 @@ CARAFE_INLINE void Apply(const Vec8 (&x)[Map::kCols], Vec8 (&y)[Map::kRows]) {
   });
   Unroll<Map::kRows>([&]<int i>(std::integral_constant<int, i>) CARAFE_INLINE_LAMBDA {
     if constexpr (PairsRows<Map>(i)) {
-      const Vec8 s = RowOf<Map, i, Part::kSameInNextRow>(sums, differences);
-      const Vec8 d = RowOf<Map, i, Part::kOppositeInNextRow>(sums, differences);
+      const Float8 s = RowOf<Map, i, Part::kSameInNextRow>(sums, differences);
+      const Float8 d = RowOf<Map, i, Part::kOppositeInNextRow>(sums, differences);
       y[i] = s + d;
       y[i + 1] = s - d;
     } else if constexpr (!PairsRows<Map>(i - 1)) {
@@ -185,15 +185,15 @@ CARAFE_INLINE void Apply(const Vec8 (&x)[Map::kCols], Vec8 (&y)[Map::kRows]) {
 // store(i, j, element of Rows X Cols^T), X being load(row, column).
 template <typename Rows, typename Cols, typename Load, typename Store>
 CARAFE_INLINE void Transform2d(const Load& load, const Store& store) {
-  Vec8 half[Rows::kRows][Cols::kCols];
+  Float8 half[Rows::kRows][Cols::kCols];
   Unroll<Cols::kCols>([&](auto c) CARAFE_INLINE_LAMBDA {
-    Vec8 x[Rows::kCols], y[Rows::kRows];
+    Float8 x[Rows::kCols], y[Rows::kRows];
     Unroll<Rows::kCols>([&](auto k) CARAFE_INLINE_LAMBDA { x[k] = load(k, c); });
     Apply<Rows>(x, y);
     Unroll<Rows::kRows>([&](auto k) CARAFE_INLINE_LAMBDA { half[k][c] = y[k]; });
   });
   Unroll<Rows::kRows>([&](auto k) CARAFE_INLINE_LAMBDA {
-    Vec8 y[Cols::kRows];
+    Float8 y[Cols::kRows];
     Apply<Cols>(half[k], y);
     Unroll<Cols::kRows>([&](auto j) CARAFE_INLINE_LAMBDA { store(k, j, y[j]); });
   });
@@ -217,12 +217,12 @@ void WithSize(int size, const F& f) {
 template <typename Maps, int m, typename Load, typename Store>
 void TransformAnySize(int rows, int cols, const Load& load, const Store& store) {
   constexpr int kMost = std::max(Maps::Cols(m), Maps::Rows(m));
-  Vec8 half[kMost][kMost];
+  Float8 half[kMost][kMost];
   WithSize<m>(rows, [&](auto size) {
     using Map = typename Maps::template Map<size>;
     for (int c = 0; c < Maps::Cols(cols); ++c) {
       const int col = Maps::ColAt(cols, c);
-      Vec8 x[Map::kCols], y[Map::kRows];
+      Float8 x[Map::kCols], y[Map::kRows];
       Unroll<Map::kCols>([&](auto k)
                              CARAFE_INLINE_LAMBDA { x[k] = load(Maps::ColAt(size, k), col); });
       Apply<Map>(x, y);
@@ -233,7 +233,7 @@ void TransformAnySize(int rows, int cols, const Load& load, const Store& store) 
     using Map = typename Maps::template Map<size>;
     for (int k = 0; k < Maps::Rows(rows); ++k) {
       const int row = Maps::RowAt(rows, k);
-      Vec8 x[Map::kCols], y[Map::kRows];
+      Float8 x[Map::kCols], y[Map::kRows];
       Unroll<Map::kCols>([&](auto j) CARAFE_INLINE_LAMBDA { x[j] = half[k][j]; });
       Apply<Map>(x, y);
       Unroll<Map::kRows>([&](auto j)

@@ -42,7 +42,7 @@ void CopyWithBorder(const float* image, int64_t image_h, int64_t image_w, int64_
   for (int64_t i = y; i < y + h; ++i) {
     for (int64_t j = x; j < x + w; ++j, to += kVector) {
       const bool inside = i >= 0 && i < image_h && j >= 0 && j < image_w;
-      (inside ? Vec8::Load(image + (i * image_w + j) * kVector) : Vec8::Broadcast(0)).Store(to);
+      Store8(to, inside ? Load8(image + (i * image_w + j) * kVector) : All8(0.0f));
     }
   }
 }
@@ -67,9 +67,9 @@ void TransformInput(const TileBlock& block, Plane<const float> src, int64_t pad_
     TransformTile<InputMaps<m, r>, m>(
         rows, cols,
         [&](int i, int j)
-            CARAFE_INLINE_LAMBDA { return Vec8::Load(from + i * from_stride + j * kVector); },
-        [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
-          value.Store(to + static_cast<size_t>(i * (m + r - 1) + j) * v_stride);
+            CARAFE_INLINE_LAMBDA { return Load8(from + i * from_stride + j * kVector); },
+        [&](int i, int j, Float8 value) CARAFE_INLINE_LAMBDA {
+          Store8(to + static_cast<size_t>(i * (m + r - 1) + j) * v_stride, value);
         });
   };
   ForEachTile<m>(block, transform);
@@ -82,7 +82,7 @@ void AddWithBorder(const float* from, int64_t image_h, int64_t image_w, int64_t 
     for (int64_t j = x; j < x + w; ++j, from += kVector) {
       if (i < 0 || i >= image_h || j < 0 || j >= image_w) continue;
       float* to = image + (i * image_w + j) * kVector;
-      (Vec8::Load(to) + Vec8::Load(from)).Store(to);
+      Store8(to, Load8(to) + Load8(from));
     }
   }
 }
@@ -97,12 +97,12 @@ void TransformInputAdjoint(const TileBlock& block, const float* m_data, size_t m
     float* image = d_src.data + static_cast<size_t>(tile.image) * d_src.image_stride;
     const int64_t y = tile.y - pad_h, x = tile.x - pad_w;
     const auto load = [&](int i, int j) CARAFE_INLINE_LAMBDA {
-      return Vec8::Load(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
+      return Load8(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
     };
     alignas(32) float border[(m + r - 1) * (m + r - 1) * kVector];
     TransformTile<InputAdjointMaps<m, r>, m>(rows, cols, load,
-                                             [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
-                                               value.Store(border + (i * w + j) * kVector);
+                                             [&](int i, int j, Float8 value) CARAFE_INLINE_LAMBDA {
+                                               Store8(border + (i * w + j) * kVector, value);
                                              });
     if (y < 0 || x < 0 || y + h > d_src.h || x + w > d_src.w) {
       AddWithBorder(border, d_src.h, d_src.w, y, x, h, w, image);
@@ -112,7 +112,7 @@ void TransformInputAdjoint(const TileBlock& block, const float* m_data, size_t m
     for (int i = 0; i < h; ++i) {
       for (int j = 0; j < w; ++j) {
         float* pixel = to + (i * d_src.w + j) * kVector;
-        (Vec8::Load(pixel) + Vec8::Load(border + (i * w + j) * kVector)).Store(pixel);
+        Store8(pixel, Load8(pixel) + Load8(border + (i * w + j) * kVector));
       }
     }
   };
@@ -122,7 +122,7 @@ void TransformInputAdjoint(const TileBlock& block, const float* m_data, size_t m
 template <int m, int r>
 void TransformOutput(const TileBlock& block, const float* m_data, size_t m_stride,
                      const float* bias, float lowest, Plane<float> dst) {
-  const Vec8 add = Vec8::Load(bias), low = Vec8::Broadcast(lowest);
+  const Float8 add = Load8(bias), low = All8(lowest);
   const auto transform = [&](int64_t t, const Tile& tile, auto rows,
                              auto cols) CARAFE_INLINE_LAMBDA {
     const float* from = m_data + t * kVector;
@@ -131,10 +131,11 @@ void TransformOutput(const TileBlock& block, const float* m_data, size_t m_strid
     TransformTile<OutputMaps<m, r>, m>(
         rows, cols,
         [&](int i, int j) CARAFE_INLINE_LAMBDA {
-          return Vec8::Load(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
+          return Load8(from + static_cast<size_t>(i * (m + r - 1) + j) * m_stride);
         },
-        [&](int i, int j, Vec8 value)
-            CARAFE_INLINE_LAMBDA { Max(low, value + add).Store(to + (i * dst.w + j) * kVector); });
+        [&](int i, int j, Float8 value) CARAFE_INLINE_LAMBDA {
+          Store8(to + (i * dst.w + j) * kVector, Max8(low, value + add));
+        });
   };
   ForEachTile<m>(block, transform);
 }
@@ -150,9 +151,9 @@ void TransformOutputAdjoint(const TileBlock& block, Plane<const float> d_dst, fl
     TransformTile<OutputAdjointMaps<m, r>, m>(
         rows, cols,
         [&](int i, int j)
-            CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (i * d_dst.w + j) * kVector); },
-        [&](int i, int j, Vec8 value) CARAFE_INLINE_LAMBDA {
-          value.Store(to + static_cast<size_t>(i * (m + r - 1) + j) * z_stride);
+            CARAFE_INLINE_LAMBDA { return Load8(from + (i * d_dst.w + j) * kVector); },
+        [&](int i, int j, Float8 value) CARAFE_INLINE_LAMBDA {
+          Store8(to + static_cast<size_t>(i * (m + r - 1) + j) * z_stride, value);
         });
   };
   ForEachTile<m>(block, transform);
@@ -178,10 +179,10 @@ void LoadFilters(const float* weights, int64_t in_channels, int64_t outs, int64_
     stride = kVector * taps_count;
   }
   for (int block = 0; block < taps_count; ++block, rows += kVector, taps += kVector * kVector) {
-    Vec8 square[kVector];
-    for (int o = 0; o < kVector; ++o) square[o] = Vec8::Load(rows + o * stride);
-    Transpose(square);
-    for (int i = 0; i < kVector; ++i) square[i].Store(taps + i * kVector);
+    Float8 square[kVector];
+    for (int o = 0; o < kVector; ++o) square[o] = Load8(rows + o * stride);
+    Transpose8(square);
+    for (int i = 0; i < kVector; ++i) Store8(taps + i * kVector, square[i]);
   }
 }
 
@@ -189,11 +190,11 @@ void LoadFilters(const float* weights, int64_t in_channels, int64_t outs, int64_
 template <int taps_count>
 void SwapFilters(const float* from, bool turned, float* to) {
   for (int k = 0; k < taps_count; ++k) {
-    Vec8 square[kVector];
-    for (int i = 0; i < kVector; ++i) square[i] = Vec8::Load(from + (i * taps_count + k) * kVector);
-    Transpose(square);
+    Float8 square[kVector];
+    for (int i = 0; i < kVector; ++i) square[i] = Load8(from + (i * taps_count + k) * kVector);
+    Transpose8(square);
     for (int o = 0; o < kVector; ++o) {
-      square[o].Store(to + (o * taps_count + (turned ? taps_count - 1 - k : k)) * kVector);
+      Store8(to + (o * taps_count + (turned ? taps_count - 1 - k : k)) * kVector, square[o]);
     }
   }
 }
@@ -221,9 +222,9 @@ void TransformFilters(const FilterMatrixView& filters, int64_t first_col, float*
         float* to = u + (row + i) * kOutChannels + half;
         Transform2d<FilterMap<m, r>, FilterMap<m, r>>(
             [&](auto y, auto x)
-                CARAFE_INLINE_LAMBDA { return Vec8::Load(from + (y * r + x) * kVector); },
-            [&](auto y, auto x, Vec8 value) CARAFE_INLINE_LAMBDA {
-              value.Store(to + static_cast<size_t>(y * points + x) * u_stride);
+                CARAFE_INLINE_LAMBDA { return Load8(from + (y * r + x) * kVector); },
+            [&](auto y, auto x, Float8 value) CARAFE_INLINE_LAMBDA {
+              Store8(to + static_cast<size_t>(y * points + x) * u_stride, value);
             });
       }
     }
@@ -242,23 +243,23 @@ void TransformFiltersAdjoint(const float* d, size_t d_stride, size_t d_row, int6
       float* to = taps + i * kTaps * kVector;
       Transform2d<FilterAdjointMap<m, r>, FilterAdjointMap<m, r>>(
           [&](auto y, auto x) CARAFE_INLINE_LAMBDA {
-            return Vec8::Load(from + static_cast<size_t>(y * points + x) * d_stride);
+            return Load8(from + static_cast<size_t>(y * points + x) * d_stride);
           },
-          [&](auto y, auto x, Vec8 value)
-              CARAFE_INLINE_LAMBDA { value.Store(to + (y * r + x) * kVector); });
+          [&](auto y, auto x, Float8 value)
+              CARAFE_INLINE_LAMBDA { Store8(to + (y * r + x) * kVector, value); });
     }
     const int64_t columns = n * kTaps;
     for (int64_t column = 0; column < columns; column += kVector) {
-      Vec8 square[kVector];
-      for (int k = 0; k < kVector; ++k) square[k] = Vec8::Load(taps + (column + k) * kVector);
-      Transpose(square);
+      Float8 square[kVector];
+      for (int k = 0; k < kVector; ++k) square[k] = Load8(taps + (column + k) * kVector);
+      Transpose8(square);
       for (int64_t o = 0; o < std::min<int64_t>(outs, kVector); ++o) {
         float* to = d_weights + (o * in_channels + in) * kTaps + column;
         if (column + kVector <= columns) {
-          (Vec8::Load(to) + square[o]).Store(to);
+          Store8(to, Load8(to) + square[o]);
         } else {
           float values[kVector];
-          square[o].Store(values);
+          Store8(values, square[o]);
           for (int64_t k = 0; k < columns - column; ++k) to[k] += values[k];
         }
       }
