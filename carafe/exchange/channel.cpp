@@ -25,8 +25,7 @@ Channel::Channel(int rank, int size, const std::vector<int>& peers, const Channe
                  size_t longest, size_t step_bytes)
     : tags_(tags),
       longest_(longest),
-      most_under_way_(std::max(longest < kLongMessage ? kWindow * longest : kUnderWayIfFast,
-                               step_bytes / kPartUnderWay)),
+      most_under_way_(std::max(kWindow * longest, step_bytes / kPartUnderWay)),
       peers_(peers),
       state_(size),
       listening_(peers.size()) {

@@ -61,9 +61,6 @@ class Channel {
   // Where the transport buffers, more may be: as much as one part in so many of a whole step, which
   // is how long what is urgent waits. The line does not run dry then while both sides compute.
   static constexpr size_t kPartUnderWay = 100;
-  // A line for which messages are that long is so fast that more are under way in the same time.
-  static constexpr size_t kLongMessage = size_t{256} << 10;
-  static constexpr size_t kUnderWayIfFast = size_t{3} << 20;
 
   // `peers` are all that may send or be sent to; no payload has more than `longest` bytes, and all
   // that is sent in a step is about `step_bytes`.

@@ -567,9 +567,9 @@ TEST(Exchange, BucketsPlannedFromAMeasurementAreTheSameOnAllRanks) {
 TEST(Plan, MessagesFillTheLineWithoutQueueingUp) {
   EXPECT_EQ(MessageBytesFor({.per_byte = 1 / 0.119e9}), size_t{32} << 10);  // 1 Gbit/s
   EXPECT_EQ(MessageBytesFor({.per_byte = 1 / 0.3e9}), size_t{128} << 10);
-  EXPECT_EQ(MessageBytesFor({.per_byte = 1 / 5e9}), size_t{256} << 10);
+  EXPECT_EQ(MessageBytesFor({.per_byte = 1 / 5e9}), size_t{128} << 10);
   EXPECT_EQ(MessageBytesFor({.per_byte = 1 / 1e6}), size_t{32} << 10);
-  EXPECT_EQ(MessageBytesFor({}), size_t{256} << 10);
+  EXPECT_EQ(MessageBytesFor({}), size_t{128} << 10);
 }
 
 TEST(Plan, KeepsApartWhatIsNotNeighbouring) {
