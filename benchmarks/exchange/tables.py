@@ -49,23 +49,26 @@ def line(rows):
     """What a sum between two hosts makes of a line of 1 Gbit/s."""
     lines = []
     for row in sorted(rows, key=lambda row: row["bytes"]):
-        if (row["hosts"], row["rate"]) == (2, "1gbit") and row["bytes"] in SIZES:
+        if (row["hosts"], row["rate"], row["mpi"]) == (2, "1gbit", "openmpi") and row["bytes"] in SIZES:
             lines.append([size_name(row["bytes"]), f"{row['bytes'] / row['ours'] / 1e9:.3f} GB/s",
                           f"{row['bytes'] * 8e-9 / row['ours'] / row['iperf_gbit']:.0%}",
-                          f"{times(row['open_mpi'] / row['ours'])} times as long"])
+                          f"{times(row['theirs'] / row['ours'])} times as long"])
     return markdown(["sum of", "ours, bus bandwidth", "of iperf3", "`MPI_Allreduce` takes"], lines)
 
 
-def sums(rows):
-    columns = [(hosts, rate) for rate in reversed(RATES) for hosts in (2, 4, 8)]
-    return matrix(by_case(rows, "hosts", "rate"), columns, lambda c: f"{c[0]} hosts, {RATES[c[1]]}",
-                  lambda row: both(row["open_mpi"], row["ours"], row["open_mpi_best"], row["ours_best"]))
+def ratios(row):
+    return both(row["theirs"], row["ours"], row["theirs_best"], row["ours_best"])
+
+
+def sums_of(mpi):
+    columns = [(mpi, hosts, rate) for rate in reversed(RATES) for hosts in (2, 4, 8)]
+    return lambda rows: matrix(by_case(rows, "mpi", "hosts", "rate"), columns,
+                               lambda c: f"{c[1]} hosts, {RATES[c[2]]}", ratios)
 
 
 def node(rows):
     columns = [(ranks, mpi) for ranks in (2, 4, 8) for mpi in MPIS]
-    return matrix(by_case(rows, "ranks", "mpi"), columns, lambda c: f"{c[0]} ranks, {MPIS[c[1]]}",
-                  lambda row: both(row["theirs"], row["ours"], row["theirs_best"], row["ours_best"]))
+    return matrix(by_case(rows, "ranks", "mpi"), columns, lambda c: f"{c[0]} ranks, {MPIS[c[1]]}", ratios)
 
 
 def in_order(rows):
@@ -100,7 +103,8 @@ def training(rows):
                      "DDP alone", "DDP step", "DDP exposed", "DDP step / ours"], lines)
 
 
-TABLES = {"line": ("sums", line), "sums": ("sums", sums), "node": ("node", node), "replay": ("replay", replay),
+TABLES = {"line": ("sums", line), "sums": ("sums", sums_of("openmpi")),
+          "mpich": ("sums", sums_of("mpich")), "node": ("node", node), "replay": ("replay", replay),
           "training": ("training", training)}
 
 

@@ -333,11 +333,13 @@ def test_tables_of_the_exchange_are_those_of_the_figures(_):
            "ddp_alone": 0.2, "ddp": 0.6}
     assert tables.training([row]).endswith(
         "| CaffeNet, 16 | 4 | no cap | 100 | 300 | 200 | 1.50 | 200 | 200 | 600 | 400 | 2.00 |")
-    row = {"hosts": 2, "rate": "1gbit", "iperf_gbit": 1.0, "bytes": 65536, "ours": 65536e-8, "open_mpi": 65536e-8 * 2,
-           "ours_best": 1.0, "open_mpi_best": 3.0}
-    assert "| 64 KB | 0.100 GB/s | 80% | 2.00 times as long |" in tables.line([row])
-    assert "| 64 KB | 2.00 (3.00) |" in tables.sums([row])
-    assert "| 256 KB | – |" in tables.sums([row]), "a size that was not measured"
+    row = {"hosts": 2, "rate": "1gbit", "mpi": "openmpi", "iperf_gbit": 1.0, "bytes": 65536, "ours": 65536e-8,
+           "theirs": 65536e-8 * 2, "ours_best": 1.0, "theirs_best": 3.0}
+    other = {**row, "mpi": "mpich", "theirs": 65536e-8 * 4}
+    assert "| 64 KB | 0.100 GB/s | 80% | 2.00 times as long |" in tables.line([row, other])
+    assert "| 64 KB | 2.00 (3.00) |" in tables.sums_of("openmpi")([row, other])
+    assert "| 64 KB | 4.00 (3.00) |" in tables.sums_of("mpich")([row, other])
+    assert "| 256 KB | – |" in tables.sums_of("openmpi")([row]), "a size that was not measured"
 
 
 def test_document_of_the_exchange_shows_the_stored_figures(_):
