@@ -36,7 +36,7 @@ inline void DotTile(int64_t count, const float* x, int64_t x_step, const float* 
     }
   };
   int64_t k = 0;
-  for (; k + 8 <= count; k += 8) add(Load8, k);
+  for (; k + 8 <= count; k += 8) add([](const float* p) { return Load8(p); }, k);
   if (k < count) add([&](const float* p) { return LoadPart8(p, count - k); }, k);
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) y[r * y_step + c] += Sum8(sums[r][c]);
@@ -122,7 +122,8 @@ void AddWeightedPieces(const SmallBatch& s, int64_t columns, const float* dy, co
                        float* sums, int64_t step) {
   int64_t k = 0;
   for (; k + 16 <= columns; k += 16) {
-    AddWeightedRows<C, 2>(s.rows, dy, w + k, s.inner, sums + k, step, Load8);
+    AddWeightedRows<C, 2>(s.rows, dy, w + k, s.inner, sums + k, step,
+                          [](const float* p) { return Load8(p); });
   }
   for (; k < columns; k += 8) {
     AddWeightedRows<C, 1>(s.rows, dy, w + k, s.inner, sums + k, step,
