@@ -217,7 +217,7 @@ class Pooling final : public Layer<T>, public KeepsForBackward {
   const bool wants_mask_;
   Shape known_;  // the bottom of geometry_; a scalar, which none can be, before the first
   PoolNdGeometry geometry_;
-  bool keeps_ = true;
+  bool keeps_ = true;               // where_; the plain kernels write their mask in any case
   Format format_ = Format::kPlain;  // of the last Forward
   Blob<int32_t> mask_;              // of the plain format: index of the maximum in its plane
   Blob<uint8_t> where_;             // of the blocked one: its position in its window
