@@ -69,6 +69,9 @@ class CommThread {
   // `poller`, if any, is attached, and asked whom it awaits. `wait_follows`: see Post.
   void Await(std::string_view what, const std::function<bool()>& done, Poller* poller = nullptr,
              bool wait_follows = false);
+  // For whoever promised a wait that did not come: the communication thread goes on with what is
+  // under way. By any thread.
+  void NoWaitFollows();
   void Check(std::string_view what);  // throws if the group has failed
 
   // See Group. Fail returns whether this rank is the one to tell the user, after which it calls

@@ -169,16 +169,18 @@ void CommThread::Await(std::string_view what, const std::function<bool()>& done,
     warned = true;
   }
   --waiting_;
-  if (shareable_ && !wait_follows) {
-    // What is still under way goes on without this thread.
-    bool busy = has_tasks_.load(std::memory_order_relaxed);
-    if (std::unique_lock drive(drive_, std::try_to_lock); drive)
-      busy |=
-          std::any_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Busy(); });
-    std::lock_guard lock(mutex_);
-    if (busy && !driven_.load(std::memory_order_relaxed)) Wake();
-  }
+  if (!wait_follows) NoWaitFollows();
   Check(what);
+}
+
+void CommThread::NoWaitFollows() {
+  if (!shareable_) return;
+  bool busy = has_tasks_.load(std::memory_order_relaxed);
+  if (std::unique_lock drive(drive_, std::try_to_lock); drive)
+    busy |=
+        std::any_of(pollers_.begin(), pollers_.end(), [](const Poller* p) { return p->Busy(); });
+  std::lock_guard lock(mutex_);
+  if (busy && !driven_.load(std::memory_order_relaxed)) Wake();
 }
 
 // Once, by rank 0, or by rank 1 where rank 0 is awaited.

@@ -132,7 +132,7 @@ class RankCarrier final : public Carrier {
   }
   bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
   void AwaitSum(int bucket, int64_t step) override {
-    if (SumIsHere(bucket, step)) return;
+    if (SumIsHere(bucket, step)) return KeepPromise();
     Await(fmt::format("the sum of the gradients of {} in step {}", names_[bucket], step),
           [&] { return poller_.sums(bucket) >= step; });
   }
@@ -140,7 +140,7 @@ class RankCarrier final : public Carrier {
     thread_.Post([this, bucket] { poller_.OnUpdated(bucket); }, !poller_.hands_out());
   }
   void AwaitValues(int bucket, int64_t step) override {
-    if (poller_.values(bucket) >= step) return;
+    if (poller_.values(bucket) >= step) return KeepPromise();
     Await(fmt::format("the values of {} after step {}", names_[bucket], step),
           [&] { return poller_.values(bucket) >= step; });
   }
@@ -151,6 +151,7 @@ class RankCarrier final : public Carrier {
     thread_.Await(
         fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; },
         &poller_, true);
+    promised_.store(true, std::memory_order_relaxed);
     return poller_.verdict();
   }
   void Close(int64_t steps) override {
@@ -165,12 +166,18 @@ class RankCarrier final : public Carrier {
 
  private:
   void Await(const std::string& what, const std::function<bool()>& done) {
+    promised_.store(false, std::memory_order_relaxed);
     thread_.Await(what, done, &poller_);
+  }
+  // AwaitVerdict leaves what is under way to the wait that follows, if one does.
+  void KeepPromise() {
+    if (promised_.exchange(false, std::memory_order_relaxed)) thread_.NoWaitFollows();
   }
 
   CommThread& thread_;
   const std::vector<std::string> names_;
   AgreementPoller<T> poller_;
+  std::atomic<bool> promised_{false};  // a wait
 };
 
 }  // namespace
