@@ -15,18 +15,24 @@ constexpr int kMostOwners = 16;
 // Up to this many bytes everyone sends all to everyone: one message time.
 constexpr int64_t kTinyBytes = 2048;
 constexpr int kFewRanks = 8;
+// A message costs about as much as so many bytes of it. Shorter parts do not go to their owners one
+// by one, but halved and doubled; what is shorter as a whole is doubled only.
+constexpr int64_t kCostOfMessage = 32 << 10;
 // A bucket is cut, so that sums are made while parts still travel, but not so fine that what a
 // message costs beside its bytes counts.
 constexpr int64_t kPieces = 4;
 constexpr int64_t kLeastMessage = 128 << 10;
 
-enum class Large { kOwners, kHalving, kHosts };
+enum class Large { kOwners, kHalving, kHosts, kSwap };
 
 Large LargeSum(const SchemeSettings& settings, int size) {
   const bool any = settings.algorithm == "auto";
   const int hosts = size / std::max(settings.local, 1);
   // Halving stays inside a host of 2^k ranks as long as it can, by itself.
   if (any && settings.local > 1 && hosts > 1 && hosts <= kMostOwners) return Large::kHosts;
+  // Two send no more bytes if both get all, and half as often. In shared memory, where nothing
+  // is sent, each would read twice as much.
+  if (any && size == 2 && settings.local <= 1) return Large::kSwap;
   return (any ? size > kMostOwners : settings.algorithm == "halving") ? Large::kHalving
                                                                       : Large::kOwners;
 }
@@ -43,7 +49,13 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
   };
   if (settings.algorithm == "auto" && bytes <= kTinyBytes && size <= kFewRanks)
     return cut(1, SumByAll);
-  switch (LargeSum(settings, size)) {
+  const Large large = LargeSum(settings, size);
+  if (settings.algorithm == "auto" && large == Large::kOwners && settings.local <= 1 &&
+      bytes < kCostOfMessage * size)
+    return bytes <= kCostOfMessage ? cut(1, SumByDoubling) : cut(2, SumByHalving);
+  switch (large) {
+    case Large::kSwap:
+      return cut(1, SumByDoubling);
     case Large::kHosts:
       return cut(settings.local, [&](int r, int p, int64_t begin, int64_t end) {
         return SumByHosts(r, p, settings.local, begin, end);
@@ -63,6 +75,8 @@ std::string Describe(const SchemeSettings& settings, int size) {
                          settings.local, size / settings.local);
     case Large::kHalving:
       return "sums by halving and doubling";
+    case Large::kSwap:
+      return "both send all to each other";
     case Large::kOwners:
       break;
   }

@@ -314,6 +314,30 @@ TEST(Exchange, SaysInALineWhatItWillDo) {
       {}, ThroughSharedMemory);
 }
 
+// Messages that rank 0 sends for a sum, between hosts of `local` ranks each.
+size_t MessagesOfSum(int size, int64_t bytes, int local = 1) {
+  SchemeSettings settings;
+  settings.message_bytes = size_t{1} << 20;
+  settings.local = local;
+  size_t messages = 0;
+  for (const Program& program :
+       FindScheme("allreduce").sum(settings, 0, size, bytes / int64_t{sizeof(float)}, bytes))
+    messages += static_cast<size_t>(std::count_if(
+        program.begin(), program.end(),
+        [](const Operation& operation) { return operation.kind == Operation::Kind::kSend; }));
+  return messages;
+}
+
+TEST(Exchange, ShortSumsTakeFewMessages) {
+  EXPECT_EQ(MessagesOfSum(8, 1 << 10), 7u) << "to everyone at once";
+  EXPECT_EQ(MessagesOfSum(8, 16 << 10), 3u) << "doubled";
+  EXPECT_EQ(MessagesOfSum(8, 64 << 10), 6u) << "halved and doubled";
+  EXPECT_EQ(MessagesOfSum(8, 256 << 10), 14u) << "to owners";
+  EXPECT_EQ(MessagesOfSum(2, 64 << 10), 1u) << "two swap all";
+  EXPECT_EQ(MessagesOfSum(2, 64 << 10, 2), 2u) << "but not in shared memory";
+  EXPECT_EQ(MessagesOfSum(8, 64 << 10, 8), 14u);
+}
+
 TEST(Exchange, ATimeoutIsForTheServerOnly) {
   RunRanks(2, [&](Group& group) {
     Arena<float> arena({4});
