@@ -144,6 +144,10 @@ void Channel::Launch(Transport& transport, int rank, Peer& peer, Flying& flying,
 Channel::Request Channel::Listen(Transport& transport, int rank, Peer& peer) {
   const size_t room =
       std::max(sizeof(Notice), std::min(transport.ShortMessage(rank), sizeof(Notice) + longest_));
+  if (peer.next.empty() && !spare_.empty()) {
+    peer.next = std::move(spare_.back());
+    spare_.pop_back();
+  }
   peer.next.resize(room);
   peer.next_bytes = sizeof(Notice);
   if (room == sizeof(Notice)) return transport.Receive(rank, tags_.header, peer.next.data(), room);
@@ -165,6 +169,23 @@ Notice Channel::Heard(int rank, Peer& peer) {
   return notice;
 }
 
+Loan Channel::LendLetter(Peer& peer) {
+  auto free = std::find_if(lent_.begin(), lent_.end(), [](const auto& l) { return l.empty(); });
+  if (free == lent_.end()) free = lent_.emplace(lent_.end());
+  *free = std::exchange(peer.next, {});
+  return {.letter = static_cast<int>(free - lent_.begin())};
+}
+
+const void* Channel::Lent(const Transport& transport, const Loan& loan) const {
+  if (loan.letter < 0) return transport.Lent(loan.request);
+  return lent_[static_cast<size_t>(loan.letter)].data() + sizeof(Notice);
+}
+
+void Channel::Return(Transport& transport, const Loan& loan) {
+  if (loan.letter < 0) return transport.Return(loan.request);
+  spare_.push_back(std::exchange(lent_[static_cast<size_t>(loan.letter)], {}));
+}
+
 bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
   bool moved = false;
   while (!peer.gone) {
@@ -184,24 +205,28 @@ bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEv
     ++open_;
     if (notice.bytes > Transport::kMaxBytes)
       throw InternalError("a message announces more bytes than any message has");
+    const bool inside = notice.inside != 0;
     const PayloadPlace place =
-        events.PlaceFor(rank, notice, !notice.inside && transport.CanLend(rank, notice.bytes));
+        events.PlaceFor(rank, notice, inside || transport.CanLend(rank, notice.bytes));
     const int tag = PayloadTag(tags_, notice.sequence);
-    Request payload = 0;
-    if (notice.inside) {
+    Incoming incoming{.notice = notice};
+    if (inside && place.borrow) {
+      incoming.loan = LendLetter(peer);
+    } else if (inside) {
       if (place.memory) std::memcpy(place.memory, peer.next.data() + sizeof(Notice), notice.bytes);
     } else if (place.borrow) {
-      payload = transport.Borrow(rank, tag, notice.bytes);
+      incoming.payload = transport.Borrow(rank, tag, notice.bytes);
+      incoming.loan = {.request = incoming.payload};
     } else if (notice.bytes > 0) {
-      payload = transport.Receive(rank, tag, place.memory, notice.bytes);
+      incoming.payload = transport.Receive(rank, tag, place.memory, notice.bytes);
     }
-    peer.incoming.push_back({notice, payload, place.borrow});
+    peer.incoming.push_back(incoming);
   }
   while (!peer.incoming.empty()) {
     const Incoming& first = peer.incoming.front();
     if (first.payload != 0 && !transport.Done(first.payload)) break;
     const Notice notice = first.notice;
-    const Request loan = first.borrowed ? first.payload : 0;
+    const Loan loan = first.loan;
     peer.incoming.pop_front();
     --open_;
     bytes_received_ += static_cast<int64_t>(notice.bytes);

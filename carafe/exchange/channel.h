@@ -42,15 +42,22 @@ struct PayloadPlace {
   bool borrow = false;
 };
 
+// Content that stays where it has come: with the transport, or in a letter of the channel.
+struct Loan {
+  Transport::Request request = 0;
+  int letter = -1;
+  explicit operator bool() const { return request != 0 || letter >= 0; }
+};
+
 // Told by the channel, from inside Poll.
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
   // Where the payload shall go. The place belongs to the channel until OnArrived. `can_borrow`: the
-  // content may also stay where the transport has it.
+  // content may also stay where it has come.
   virtual PayloadPlace PlaceFor(int from, const Notice& notice, bool can_borrow) = 0;
-  // `loan`, if not 0, is returned to the transport by whoever is told.
-  virtual void OnArrived(int from, const Notice& notice, Transport::Request loan) = 0;
+  // `loan`, if any, is where the content is (Channel::Lent), and is returned by whoever is told.
+  virtual void OnArrived(int from, const Notice& notice, const Loan& loan) = 0;
   virtual void OnSent(uint64_t ticket) = 0;  // the memory is free again
 };
 
@@ -75,6 +82,9 @@ class Channel {
   // No request is open: nobody has polled yet, or all have closed.
   bool Idle() const { return !started_ || (closed_ && open_ == 0 && listening_ == 0); }
   bool OwesAnswer() const;  // to a peer that may be waiting for it
+  // Of a loan of OnArrived: the content, until it is returned.
+  const void* Lent(const Transport& transport, const Loan& loan) const;
+  void Return(Transport& transport, const Loan& loan);
   int64_t bytes_sent() const { return bytes_sent_; }
   int64_t bytes_received() const { return bytes_received_; }
 
@@ -101,12 +111,13 @@ class Channel {
   struct Incoming {
     Notice notice;
     Request payload = 0;
-    bool borrowed = false;
+    Loan loan;
   };
   struct Peer {
     std::priority_queue<Outgoing> queue;
     std::vector<Flying> flying;  // kWindow of them, and one for answers
-    std::vector<char> next;      // the header that is awaited, with room for what may follow
+    std::vector<char> next;      // the header that is awaited, with room for what may follow;
+                                 // empty if the last one was lent
     size_t next_bytes = 0;       // of what has come there
     uint32_t sent = 0;           // headers
     uint32_t heard = 0;          // headers
@@ -126,15 +137,18 @@ class Channel {
   static void Answered(Peer& peer, uint32_t arrived);
   Request Listen(Transport& transport, int rank, Peer& peer);
   Notice Heard(int rank, Peer& peer);
+  Loan LendLetter(Peer& peer);
   bool PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events);
 
   const ChannelTags tags_;
   const size_t longest_;
   const size_t most_under_way_;  // bytes to one peer, where sends are buffered
   std::vector<int> peers_;
-  std::vector<Peer> state_;  // by rank; empty for those that are not peers
-  int64_t open_ = 0;         // sends and payloads that are not done
-  size_t listening_ = 0;     // peers that have not closed
+  std::vector<Peer> state_;               // by rank; empty for those that are not peers
+  std::vector<std::vector<char>> lent_;   // letters, by loan; empty if returned
+  std::vector<std::vector<char>> spare_;  // letters that were returned
+  int64_t open_ = 0;                      // sends and payloads that are not done
+  size_t listening_ = 0;                  // peers that have not closed
   bool started_ = false;
   bool closed_ = false;
   uint64_t order_ = 0;

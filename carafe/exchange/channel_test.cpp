@@ -37,16 +37,22 @@ class CountingTransport final : public WrappedTransport {
 
 class Inbox final : public ChannelEvents {
  public:
-  PayloadPlace PlaceFor(int /*from*/, const Notice& notice, bool /*can_borrow*/) override {
+  PayloadPlace PlaceFor(int /*from*/, const Notice& notice, bool can_borrow) override {
+    if (borrows && can_borrow) return {.borrow = true};
     arrived.emplace_back(notice.bytes, '?');
     return {.memory = arrived.back().data()};
   }
-  void OnArrived(int, const Notice&, Transport::Request) override { ++complete; }
+  void OnArrived(int, const Notice&, const Loan& loan) override {
+    ++complete;
+    if (loan) loans.push_back(loan);
+  }
   void OnSent(uint64_t ticket) override { sent.push_back(ticket); }
 
   std::vector<std::string> arrived;
   size_t complete = 0;
   std::vector<uint64_t> sent;
+  bool borrows = false;  // where it can
+  std::vector<Loan> loans;
 };
 
 // Two ranks of which the first sends, in one thread.
@@ -92,6 +98,33 @@ TEST(Channel, SendsAShortPayloadInsideItsHeaderAndALongOneBehindIt) {
   EXPECT_EQ(pair.inbox.complete, texts.size());
   EXPECT_EQ(pair.first.sent, 1 + 1 + 2 + 2 + 1);
   EXPECT_EQ(pair.outbox.sent.size(), texts.size());
+}
+
+TEST(Channel, LendsLettersUntilTheyAreReturned) {
+  Pair pair(sizeof(Notice) + 1000, 1000);
+  pair.inbox.borrows = true;
+  std::vector<std::string> texts;
+  for (char c : {'a', 'b', 'c'}) texts.emplace_back(1000, c);
+  for (size_t i = 0; i < texts.size(); ++i) pair.Send(texts[i], i);
+  pair.PollUntilQuiet();
+  const auto content = [&](const Loan& loan) {
+    return static_cast<const char*>(pair.receiver.Lent(pair.second, loan));
+  };
+  ASSERT_EQ(pair.inbox.loans.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i)
+    EXPECT_EQ(std::string(content(pair.inbox.loans[i]), 1000), texts[i]);
+  // Memory that was returned is used again, what is lent still is not.
+  const char* second = content(pair.inbox.loans[1]);
+  pair.receiver.Return(pair.second, pair.inbox.loans[1]);
+  const std::string more(1000, 'd');
+  for (uint64_t i = 3; i < 5; ++i) {
+    pair.Send(more, i);
+    pair.PollUntilQuiet();
+  }
+  ASSERT_EQ(pair.inbox.loans.size(), texts.size() + 2);
+  EXPECT_EQ(content(pair.inbox.loans[4]), second);
+  EXPECT_EQ(std::string(content(pair.inbox.loans[0]), 1000), texts[0]);
+  EXPECT_EQ(std::string(content(pair.inbox.loans[2]), 1000), texts[2]);
 }
 
 TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {

@@ -271,7 +271,7 @@ typename Engine<T>::Arrival* Engine<T>::Find(Chunk& chunk, int from, int label, 
 template <typename T>
 void Engine<T>::Forget(Chunk& chunk, const Arrival* arrival) {
   if (arrival->room) free_rooms_.push_back(arrival->room);
-  if (arrival->loan != 0) transport_->Return(arrival->loan);
+  if (arrival->loan) channel_.Return(*transport_, arrival->loan);
   chunk.arrivals.erase(chunk.arrivals.begin() + (arrival - chunk.arrivals.data()));
 }
 
@@ -336,19 +336,19 @@ PayloadPlace Engine<T>::PlaceFor(int from, const Notice& notice, bool can_borrow
     if (!in_place && !place.borrow) room = TakeRoom();
     place.memory = in_place ? journey.data + operation.begin : room;
   }
-  chunk.arrivals.push_back({from, notice.label, notice.step, room, 0, room, false});
+  chunk.arrivals.push_back({from, notice.label, notice.step, room, {}, room, false});
   return place;
 }
 
 template <typename T>
-void Engine<T>::OnArrived(int from, const Notice& notice, Transport::Request loan) {
+void Engine<T>::OnArrived(int from, const Notice& notice, const Loan& loan) {
   Chunk& chunk = states_[notice.journey].chunks[notice.chunk];
   Arrival* arrival = Find(chunk, from, notice.label, notice.step);
   Ensure(arrival != nullptr, "a payload came without its notice");
   arrival->complete = true;
-  if (loan != 0) {
+  if (loan) {
     arrival->loan = loan;
-    arrival->content = static_cast<const T*>(transport_->Lent(loan));
+    arrival->content = static_cast<const T*>(channel_.Lent(*transport_, loan));
   }
   woken_.push_back({notice.journey, notice.chunk});
 }

@@ -59,10 +59,10 @@ class Engine final : private ChannelEvents {
     int from;
     int label;
     int64_t step;
-    T* room;                  // from the pool, or null
-    Transport::Request loan;  // of the transport, or 0
-    const T* content;         // of either; null if in place (or without memory)
-    bool complete;            // the payload is here
+    T* room;           // from the pool, or null
+    Loan loan;         // none if it is in `room`, or in its place
+    const T* content;  // of either; null if in place (or without memory)
+    bool complete;     // the payload is here
   };
   struct Chunk {
     const Program* program = nullptr;
@@ -84,7 +84,7 @@ class Engine final : private ChannelEvents {
   };
 
   PayloadPlace PlaceFor(int from, const Notice& notice, bool can_borrow) override;
-  void OnArrived(int from, const Notice& notice, Transport::Request loan) override;
+  void OnArrived(int from, const Notice& notice, const Loan& loan) override;
   void OnSent(uint64_t ticket) override;
 
   void AddOtherWorkers(int journey);
