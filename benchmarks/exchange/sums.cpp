@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "benchmarks/exchange/modes.h"
+#include "carafe/base/error.h"
 #include "carafe/base/timer.h"
+#include "carafe/exchange/carrier.h"
 
 namespace carafe {
 namespace {
@@ -15,6 +17,8 @@ float Part(int rank, int64_t i) { return static_cast<float>((i * 7 + rank * 13) 
 }  // namespace
 
 void RunSums(Group& group, const SumsOptions& given) {
+  if (group.size() == 1)
+    throw ConfigError("one rank has nothing to sum", "start this with mpirun -n 2, or more");
   SumsOptions options = given;
   if (options.scheme.message_bytes == 0)
     options.scheme.message_bytes =
@@ -22,21 +26,20 @@ void RunSums(Group& group, const SumsOptions& given) {
   for (int64_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 2) {
     const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
     std::vector<float> gradient(static_cast<size_t>(count)), value(gradient.size());
-    Stream stream;
-    std::vector<ParamInfo<float>> params;
-    params.push_back(
-        {.name = "all", .count = count, .value = value.data(), .gradient = gradient.data()});
-    const auto exchange =
-        MakeExchange<float>(options.exchange, {.group = group,
-                                               .params = params,
-                                               .update = [&](int, Stream&) {},
-                                               .bucket_bytes = static_cast<size_t>(bytes),
-                                               .scheme = options.scheme});
+    // Sums alone, as MPI_Allreduce makes them: without the votes that end a step of training.
+    BucketPlace<float> place;
+    place.gradient = gradient.data();
+    place.value = value.data();
+    place.count = count;
+    const auto carrier = MakeRankCarrier<float>(FindScheme(options.exchange), options.scheme,
+                                                *group.thread(), {place}, {"all"});
+    int64_t steps = 0;
     const auto step = [&] {
-      exchange->GradientReady(0, 0, stream);
-      exchange->FinishStep({});
-      exchange->AwaitVerdict();
-      exchange->Drain(0, stream);
+      carrier->Start(0, true);
+      ++steps;
+      if (!carrier->updates()) return carrier->AwaitValues(0, steps);
+      carrier->AwaitSum(0, steps);
+      carrier->Updated(0);
     };
     // The first one is checked, and not timed.
     for (int64_t i = 0; i < count; ++i) gradient[static_cast<size_t>(i)] = Part(group.rank(), i);
@@ -61,6 +64,7 @@ void RunSums(Group& group, const SumsOptions& given) {
       step();
       seconds.push_back(timer.Seconds());
     }
+    carrier->Close(steps);
     std::sort(seconds.begin(), seconds.end());
     if (group.rank() != 0) continue;
     fmt::print(
