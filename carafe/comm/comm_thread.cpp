@@ -29,9 +29,11 @@ constexpr double kLongestSleep = 1e-3;
 constexpr double kLongestSleepIfIdle = 5e-3;  // nothing can come but control messages
 constexpr double kControlInterval = 2e-3;     // between looks at the control messages
 constexpr double kSpinIfDriving = 1e-3;  // before it yields, if every rank has a core of its own
-// Between looks at whether somebody still drives. Whoever leaves work behind wakes this thread;
-// with 1 ms the threads that stood by took a third of the time of short sums from those that drove.
-constexpr double kStandBy = 2e-2;
+// Between looks at whether somebody still drives: grows while somebody does. Whoever leaves work
+// behind wakes this thread, but others may wait for answers to what they send. With a look every
+// millisecond the threads that stood by took a third of the time of short sums from those that
+// drove, 4 of each to a core.
+constexpr double kShortestStandBy = 1e-3, kLongestStandBy = 8e-3;
 
 int Cores() {
   cpu_set_t allowed;
@@ -116,6 +118,7 @@ void CommThread::Run(const Factory& factory) {
 }
 
 void CommThread::Turns() {
+  stand_by_ = kShortestStandBy;
   int idle_turns = 0;
   while (true) {
     if (driven_.load(std::memory_order_acquire)) {
@@ -123,6 +126,7 @@ void CommThread::Turns() {
       continue;
     }
     watched_since_ = -1;
+    stand_by_ = kShortestStandBy;
     bool moved = false;
     bool idle = false;
     {
@@ -164,9 +168,10 @@ bool CommThread::Turn() {
 void CommThread::StandBy() {
   {
     std::unique_lock lock(mutex_);
-    work_.wait_for(lock, std::chrono::duration<double>(kStandBy),
+    work_.wait_for(lock, std::chrono::duration<double>(stand_by_),
                    [this] { return stop_ || !driven_.load(std::memory_order_relaxed); });
   }
+  stand_by_ = std::min(2 * stand_by_, kLongestStandBy);
   WatchDriver();
 }
 

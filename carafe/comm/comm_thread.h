@@ -152,8 +152,9 @@ class CommThread {
   std::atomic<uint64_t> turns_{0};
   std::string_view driver_awaits_;  // guarded by mutex_, as the next
   Poller* driver_poller_ = nullptr;
-  uint64_t watched_turn_ = 0;  // of the communication thread, as the next two
+  uint64_t watched_turn_ = 0;  // of the communication thread, as the next three
   double watched_since_ = -1;
+  double stand_by_ = 0;  // seconds until it looks whether somebody still drives
   bool said_last_words_ = false;
   std::atomic<bool> others_busy_{false};
   std::atomic<int> long_gone_{-1};  // see Control::LongGone
