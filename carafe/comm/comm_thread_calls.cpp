@@ -221,7 +221,12 @@ void CommThread::GiveUp(std::string_view what, double waited, int gone, Poller* 
 
 std::string CommThread::Awaited(Poller* poller) {
   std::string names = "the others";
-  if (poller) RunThere([&] { names = Names(poller->Awaited()); });
+  if (poller)
+    RunThere([&] {
+      // A rank may be awaited that itself waits for one that is silent.
+      const std::vector<int> silent = control_->Silent();
+      names = Names(silent.empty() ? poller->Awaited() : silent);
+    });
   return names;
 }
 

@@ -181,6 +181,14 @@ bool Control::AllLeft() const {
   return true;
 }
 
+std::vector<int> Control::Silent() const {
+  std::vector<int> ranks;
+  for (int r = 0; r < transport_.size(); ++r)
+    if (r != transport_.rank() && !peers_[r].left && peers_[r].silent > 2.5 * timeouts_.heartbeat)
+      ranks.push_back(r);
+  return ranks;
+}
+
 int Control::LongGone() const {
   for (int r = 0; r < transport_.size(); ++r)
     if (peers_[r].left && peers_[r].silent > timeouts_.silence) return r;

@@ -56,6 +56,12 @@ TEST(Control, NamesARankThatIsSilentForTenSeconds) {
     if (now < 10) {
       ASSERT_FALSE(ring.controls[0]->failure());
     }
+    if (now == 2) {
+      EXPECT_TRUE(ring.controls[0]->Silent().empty());
+    }
+    if (now == 3) {
+      EXPECT_EQ(ring.controls[0]->Silent(), std::vector<int>{1});
+    }
   }
   for (int r : {0, 2}) {
     ASSERT_TRUE(ring.controls[r]->failure());

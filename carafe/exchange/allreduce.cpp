@@ -15,9 +15,6 @@ constexpr int kMostOwners = 16;
 // Up to this many bytes everyone sends all to everyone: one message time.
 constexpr int64_t kTinyBytes = 2048;
 constexpr int kFewRanks = 8;
-// A message costs about as much as so many bytes of it. Shorter parts do not go to their owners one
-// by one, but halved and doubled; what is shorter as a whole is doubled only.
-constexpr int64_t kCostOfMessage = 32 << 10;
 // A bucket is cut, so that sums are made while parts still travel, but not so fine that what a
 // message costs beside its bytes counts.
 constexpr int64_t kPieces = 4;
@@ -49,11 +46,7 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
   };
   if (settings.algorithm == "auto" && bytes <= kTinyBytes && size <= kFewRanks)
     return cut(1, SumByAll);
-  const Large large = LargeSum(settings, size);
-  if (settings.algorithm == "auto" && large == Large::kOwners && settings.local <= 1 &&
-      bytes < kCostOfMessage * size)
-    return bytes <= kCostOfMessage ? cut(1, SumByDoubling) : cut(2, SumByHalving);
-  switch (large) {
+  switch (LargeSum(settings, size)) {
     case Large::kSwap:
       return cut(1, SumByDoubling);
     case Large::kHosts:
