@@ -118,7 +118,6 @@ void CommThread::Run(const Factory& factory) {
 }
 
 void CommThread::Turns() {
-  stand_by_ = kShortestStandBy;
   int idle_turns = 0;
   while (true) {
     if (driven_.load(std::memory_order_acquire)) {
@@ -126,7 +125,7 @@ void CommThread::Turns() {
       continue;
     }
     watched_since_ = -1;
-    stand_by_ = kShortestStandBy;
+    stand_by_ = 0;
     bool moved = false;
     bool idle = false;
     {
@@ -166,12 +165,12 @@ bool CommThread::Turn() {
 // Somebody drives while it waits. Wakes now and then: that thread may have left with work under
 // way, or may be stuck.
 void CommThread::StandBy() {
+  stand_by_ = std::clamp(2 * stand_by_, kShortestStandBy, kLongestStandBy);
   {
     std::unique_lock lock(mutex_);
     work_.wait_for(lock, std::chrono::duration<double>(stand_by_),
                    [this] { return stop_ || !driven_.load(std::memory_order_relaxed); });
   }
-  stand_by_ = std::min(2 * stand_by_, kLongestStandBy);
   WatchDriver();
 }
 

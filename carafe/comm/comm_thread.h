@@ -154,7 +154,7 @@ class CommThread {
   Poller* driver_poller_ = nullptr;
   uint64_t watched_turn_ = 0;  // of the communication thread, as the next three
   double watched_since_ = -1;
-  double stand_by_ = 0;  // seconds until it looks whether somebody still drives
+  double stand_by_ = 0;  // seconds of its last wait while somebody drove; 0: of none
   bool said_last_words_ = false;
   std::atomic<bool> others_busy_{false};
   std::atomic<int> long_gone_{-1};  // see Control::LongGone

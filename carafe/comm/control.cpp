@@ -184,7 +184,7 @@ bool Control::AllLeft() const {
 std::vector<int> Control::Silent() const {
   std::vector<int> ranks;
   for (int r = 0; r < transport_.size(); ++r)
-    if (r != transport_.rank() && !peers_[r].left && peers_[r].silent > 2.5 * timeouts_.heartbeat)
+    if (r != transport_.rank() && !peers_[r].left && peers_[r].silent > timeouts_.silence / 4)
       ranks.push_back(r);
   return ranks;
 }

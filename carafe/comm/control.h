@@ -65,7 +65,8 @@ class Control {
   bool AllLeft() const;
   // A rank that left longer ago than timeouts.silence, or -1: nothing of it can be on its way.
   int LongGone() const;
-  // Ranks that have missed heartbeats: whoever waits, waits for them in the end.
+  // Ranks that were not heard for a quarter of timeouts.silence: whoever waits, waits for them in
+  // the end.
   std::vector<int> Silent() const;
   bool Settled() const;  // nothing that this rank said is still on its way
 

@@ -132,7 +132,7 @@ class RankCarrier final : public Carrier {
   }
   bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
   void AwaitSum(int bucket, int64_t step) override {
-    if (SumIsHere(bucket, step)) return KeepPromise();
+    if (SumIsHere(bucket, step)) return NoWaitAfterAll();
     Await(fmt::format("the sum of the gradients of {} in step {}", names_[bucket], step),
           [&] { return poller_.sums(bucket) >= step; });
   }
@@ -140,7 +140,7 @@ class RankCarrier final : public Carrier {
     thread_.Post([this, bucket] { poller_.OnUpdated(bucket); }, !poller_.hands_out());
   }
   void AwaitValues(int bucket, int64_t step) override {
-    if (poller_.values(bucket) >= step) return KeepPromise();
+    if (poller_.values(bucket) >= step) return NoWaitAfterAll();
     Await(fmt::format("the values of {} after step {}", names_[bucket], step),
           [&] { return poller_.values(bucket) >= step; });
   }
@@ -170,7 +170,7 @@ class RankCarrier final : public Carrier {
     thread_.Await(what, done, &poller_);
   }
   // AwaitVerdict leaves what is under way to the wait that follows, if one does.
-  void KeepPromise() {
+  void NoWaitAfterAll() {
     if (promised_.exchange(false, std::memory_order_relaxed)) thread_.NoWaitFollows();
   }
 
