@@ -84,7 +84,7 @@ void CommThread::Run(const Factory& factory) {
     way_ = transport_->way();
     rank_ = transport_->rank();
     size_ = transport_->size();
-    control_ = std::make_unique<Control>(*transport_, timeouts_);
+    control_ = std::make_unique<Control>(*transport_, timeouts_, [this] { return Waits(); });
     PollControlFor(timeouts_.wait, [this] { return control_->complete() || control_->failure(); });
     for (int r = 0; r < size_; ++r) hosts_.push_back(control_->host(r));
     spin_ = std::count(hosts_.begin(), hosts_.end(), transport_->host()) <= Cores() ? kSpinIfDriving
@@ -228,6 +228,17 @@ bool CommThread::PollAll(double now) {
   Transport& transport = watched_ ? *watched_ : *transport_;
   for (Poller* poller : pollers_) moved |= poller->Poll(transport);
   return moved;
+}
+
+// The ranks for which a thread of this one waits; none while all compute. By whoever drives.
+std::vector<int> CommThread::Waits() const {
+  std::vector<int> ranks;
+  if (waiting_.load(std::memory_order_relaxed) == 0) return ranks;
+  for (const Poller* poller : pollers_) {
+    const std::vector<int> more = poller->Awaited();
+    ranks.insert(ranks.end(), more.begin(), more.end());
+  }
+  return ranks;
 }
 
 void CommThread::Rest(int idle_turns, bool idle) {

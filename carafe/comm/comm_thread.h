@@ -100,6 +100,7 @@ class CommThread {
   bool Speaks() const;
   bool RunTasks();
   bool PollAll(double now);
+  std::vector<int> Waits() const;
   void Rest(int idle_turns, bool idle);
   void Wake();
   void TakeLeave();

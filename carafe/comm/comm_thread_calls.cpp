@@ -188,7 +188,7 @@ void CommThread::TellLastWords(std::string_view what, Poller* poller) {
   if (!poller) return;
   const auto there = std::make_shared<std::promise<std::vector<int>>>();
   std::future<std::vector<int>> answer = there->get_future();
-  Post([there, poller] { there->set_value(poller->Awaited()); });
+  Post([this, there, poller] { there->set_value(control_->AwaitedInTheEnd(poller->Awaited())); });
   // Open MPI stops the communication thread inside of MPI when a peer is gone: then nothing moves
   // the poller, and it can be asked from here.
   const bool stuck = answer.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready;
@@ -221,12 +221,7 @@ void CommThread::GiveUp(std::string_view what, double waited, int gone, Poller* 
 
 std::string CommThread::Awaited(Poller* poller) {
   std::string names = "the others";
-  if (poller)
-    RunThere([&] {
-      // A rank may be awaited that itself waits for one that is silent.
-      const std::vector<int> silent = control_->Silent();
-      names = Names(silent.empty() ? poller->Awaited() : silent);
-    });
+  if (poller) RunThere([&] { names = Names(control_->AwaitedInTheEnd(poller->Awaited())); });
   return names;
 }
 

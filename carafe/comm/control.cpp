@@ -10,9 +10,37 @@
 #include "carafe/comm/tags.h"
 
 namespace carafe {
+namespace {
 
-Control::Control(Transport& transport, const CommTimeouts& timeouts)
-    : transport_(transport), timeouts_(timeouts), peers_(transport.size()) {
+constexpr double kHurried = 0.1;  // of the time between two heartbeats, in a hurry
+
+// As a heartbeat carries them; of more than 508, that many.
+std::string Packed(const std::vector<int>& ranks) {
+  std::string text(ranks.size() * sizeof(int32_t), '\0');
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const int32_t rank = ranks[i];
+    std::memcpy(text.data() + i * sizeof rank, &rank, sizeof rank);
+  }
+  return text;
+}
+
+std::vector<int> Unpacked(const std::string& text, int size) {
+  std::vector<int> ranks;
+  for (size_t at = 0; at + sizeof(int32_t) <= text.size(); at += sizeof(int32_t)) {
+    int32_t rank;
+    std::memcpy(&rank, text.data() + at, sizeof rank);
+    if (rank >= 0 && rank < size) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Control::Control(Transport& transport, const CommTimeouts& timeouts, Waits waits)
+    : transport_(transport),
+      timeouts_(timeouts),
+      waits_(std::move(waits)),
+      peers_(transport.size()) {
   peers_[transport.rank()].host = transport.host();
   for (int r = 0; r < transport.size(); ++r) {
     if (r == transport.rank()) continue;
@@ -83,12 +111,21 @@ bool Control::Poll(double now) {
     heard = true;
   }
   since_heartbeat_ += step;
-  if (since_heartbeat_ >= timeouts_.heartbeat && !left_) {
-    since_heartbeat_ = 0;
-    for (int r = 0; r < transport_.size(); ++r)  // a peer that takes nothing gets no more
-      if (r != transport_.rank() && peers_[r].outgoing.empty()) Tell(r, Kind::kHeartbeat, "");
-  }
+  if (since_heartbeat_ >= timeouts_.heartbeat * (hurry_ ? kHurried : 1) && !left_) Beat();
   return heard;
+}
+
+void Control::Beat() {
+  since_heartbeat_ = 0;
+  const std::string waits = waits_ ? Packed(waits_()) : "";
+  for (int r = 0; r < transport_.size(); ++r)  // a peer that takes nothing gets no more
+    if (r != transport_.rank() && peers_[r].outgoing.empty()) Tell(r, Kind::kHeartbeat, waits);
+}
+
+void Control::SetHurry(bool hurry) {
+  if (hurry && !hurry_)
+    for (Peer& peer : peers_) peer.waits.clear();
+  hurry_ = hurry;
 }
 
 void Control::Flush(int rank) {
@@ -109,6 +146,7 @@ void Control::Hear(int rank) {
       ++greeted_;
       break;
     case Kind::kHeartbeat:
+      peer.waits = Unpacked(text, transport_.size());
       break;
     case Kind::kBusy:
       peer.busy = !text.empty();
@@ -187,6 +225,25 @@ std::vector<int> Control::Silent() const {
     if (r != transport_.rank() && !peers_[r].left && peers_[r].silent > timeouts_.silence / 4)
       ranks.push_back(r);
   return ranks;
+}
+
+std::vector<int> Control::AwaitedInTheEnd(const std::vector<int>& awaited) const {
+  std::vector<int> ends = Silent();
+  if (!ends.empty()) return ends;
+  std::vector<bool> seen(peers_.size(), false);
+  seen[transport_.rank()] = true;
+  std::vector<int> open = awaited;
+  while (!open.empty()) {
+    const int r = open.back();
+    open.pop_back();
+    if (seen[r]) continue;
+    seen[r] = true;
+    const std::vector<int>& next = peers_[r].waits;
+    if (next.empty()) ends.push_back(r);
+    open.insert(open.end(), next.begin(), next.end());
+  }
+  std::sort(ends.begin(), ends.end());
+  return ends.empty() ? awaited : ends;
 }
 
 int Control::LongGone() const {

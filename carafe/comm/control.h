@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +24,10 @@ struct GroupFailure {
 
 class Control {
  public:
-  // Greets all others with this rank's host name. Both arguments outlive the object.
-  Control(Transport& transport, const CommTimeouts& timeouts);
+  using Waits = std::function<std::vector<int>()>;
+  // Greets all others with this rank's host name. Both references outlive the object. `waits` says
+  // for which ranks this one waits, if it does; every heartbeat tells it.
+  Control(Transport& transport, const CommTimeouts& timeouts, Waits waits = nullptr);
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
@@ -55,8 +58,8 @@ class Control {
   // Work of this rank that others should not count as hanging; "" ends it.
   void Announce(const std::string& work);
   // This process was told to end, perhaps because another has died: three missed heartbeats are
-  // silence enough.
-  void SetHurry(bool hurry) { hurry_ = hurry; }
+  // silence enough, and who waits for whom is asked anew.
+  void SetHurry(bool hurry);
   bool AnyoneBusy() const;
 
   // This rank is done with everything. Finish() of the transport may follow once AllLeft() and
@@ -65,9 +68,10 @@ class Control {
   bool AllLeft() const;
   // A rank that left longer ago than timeouts.silence, or -1: nothing of it can be on its way.
   int LongGone() const;
-  // Ranks that were not heard for a quarter of timeouts.silence: whoever waits, waits for them in
-  // the end.
-  std::vector<int> Silent() const;
+  // For whom a rank that waits for `awaited` waits in the end: for those that were not heard for a
+  // quarter of timeouts.silence, if there are any; else for those among `awaited`, or awaited by
+  // these, and so on, that wait for nobody. `awaited` itself where all of these wait.
+  std::vector<int> AwaitedInTheEnd(const std::vector<int>& awaited) const;
   bool Settled() const;  // nothing that this rank said is still on its way
 
  private:
@@ -88,8 +92,9 @@ class Control {
     std::unique_ptr<Message> incoming;
     Transport::Request receive = 0;
     std::deque<Outgoing> outgoing;
-    std::string broken;  // why nothing can be sent any more, or empty
-    double silent = 0;   // seconds
+    std::string broken;      // why nothing can be sent any more, or empty
+    std::vector<int> waits;  // for these ranks, by its last heartbeat
+    double silent = 0;       // seconds
     bool greeted = false;
     bool busy = false;
     bool noted = false;
@@ -102,9 +107,12 @@ class Control {
   void Hear(int rank);
   void Lose(int rank, const std::string& how);
   void Flush(int rank);
+  void Beat();
+  std::vector<int> Silent() const;
 
   Transport& transport_;
   const CommTimeouts& timeouts_;
+  const Waits waits_;
   std::vector<Peer> peers_;  // by rank; this rank's own is left empty but for its host
   std::optional<GroupFailure> failure_;
   std::string work_;

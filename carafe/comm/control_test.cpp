@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "carafe/comm/thread_transport.h"
@@ -13,10 +14,11 @@ namespace {
 // All ranks in one thread, with the time of the test.
 class Ring {
  public:
-  explicit Ring(int size) : hub_(MakeThreadHub(size)) {
+  explicit Ring(int size) : waits(size), hub_(MakeThreadHub(size)) {
     for (int r = 0; r < size; ++r) {
       transports.push_back(MakeThreadTransport(hub_, r));
-      controls.push_back(std::make_unique<Control>(*transports.back(), timeouts));
+      controls.push_back(
+          std::make_unique<Control>(*transports.back(), timeouts, [this, r] { return waits[r]; }));
     }
     Poll(0);
   }
@@ -27,6 +29,7 @@ class Ring {
         if (control) control->Poll(now);
   }
   CommTimeouts timeouts;
+  std::vector<std::vector<int>> waits;  // by rank, for others
   std::vector<std::unique_ptr<Transport>> transports;
   std::vector<std::unique_ptr<Control>> controls;
 
@@ -57,10 +60,10 @@ TEST(Control, NamesARankThatIsSilentForTenSeconds) {
       ASSERT_FALSE(ring.controls[0]->failure());
     }
     if (now == 2) {
-      EXPECT_TRUE(ring.controls[0]->Silent().empty());
+      EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({2}), std::vector<int>{2});
     }
     if (now == 3) {
-      EXPECT_EQ(ring.controls[0]->Silent(), std::vector<int>{1});
+      EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({2}), std::vector<int>{1});
     }
   }
   for (int r : {0, 2}) {
@@ -68,6 +71,31 @@ TEST(Control, NamesARankThatIsSilentForTenSeconds) {
     EXPECT_EQ(ring.controls[r]->failure()->rank, 1);
     EXPECT_TRUE(ring.controls[r]->failure()->dead);
   }
+}
+
+TEST(Control, FollowsWaitsToTheRankThatWaitsForNobody) {
+  Ring ring(6);
+  ring.waits = {{1, 2}, {3}, {1, 0}, {4}, {}, {2, 4}};
+  ring.Poll(1.1);
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1, 2}), std::vector<int>{4});
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({5, 4}), std::vector<int>{4});
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({}), std::vector<int>{});
+  ring.waits[4] = {1};
+  ring.Poll(2.2);
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1, 2}), (std::vector<int>{1, 2})) << "a circle";
+}
+
+TEST(Control, InAHurryWaitsAreAskedAnewAndSoon) {
+  Ring ring(3);
+  ring.waits = {{1}, {2}, {}};
+  ring.Poll(1.1);
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{2});
+  ring.waits[1] = {};
+  for (const auto& control : ring.controls) control->SetHurry(true);
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{1}) << "that may be over";
+  ring.waits[1] = {2};
+  ring.Poll(1.25);
+  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{2});
 }
 
 TEST(Control, InAHurryThreeMissedHeartbeatsAreSilenceEnough) {

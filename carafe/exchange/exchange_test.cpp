@@ -479,35 +479,48 @@ TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
   }
 }
 
-TEST(Exchange, ARankThatStopsAnnouncingIsNamed) {
-  std::vector<std::string> errors(3);
-  std::atomic<int> ended{0};
-  RunRanks(
-      3,
-      [&](Group& group) {
-        Arena<float> arena({30, 20000});
-        Stream stream;
-        const auto exchange = MakeExchange<float>(
-            "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
-        try {
-          for (int step = 0;; ++step) {
-            for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
-            if (step == 2 && group.rank() == 2) {  // its computation hangs
-              while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-              return;
+// Alive, but its computation hangs in step 2. Others may wait for ranks that wait for it.
+TEST(Exchange, ARankThatStopsAnnouncingIsNamedAlone) {
+  constexpr CommTimeouts timeouts = {
+      .heartbeat = 0.02, .silence = 4, .warning = 9, .wait = 0.8, .farewell = 0.5};
+  for (const auto& [size, algorithm] : {std::pair{3, "auto"}, {8, "halving"}, {8, "owners"}}) {
+    SCOPED_TRACE(fmt::format("{} ranks, {}", size, algorithm));
+    const int hung = size - 2;
+    std::vector<std::string> errors(size);
+    std::atomic<int> ended{0};
+    RunRanks(
+        size,
+        [&](Group& group) {
+          Arena<float> arena({30, 20000});
+          Stream stream;
+          const auto exchange =
+              MakeExchange<float>("allreduce", {.group = group,
+                                                .params = arena.params,
+                                                .update = [](int, Stream&) {},
+                                                .scheme = {.algorithm = algorithm}});
+          try {
+            for (int step = 0;; ++step) {
+              for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
+              if (step == 2 && group.rank() == hung) {
+                while (ended < size - 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                return;
+              }
+              for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
+              exchange->FinishStep({});
+              exchange->AwaitVerdict();
             }
-            for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
-            exchange->FinishStep({});
-            exchange->AwaitVerdict();
+          } catch (const CommError& error) {
+            errors[group.rank()] = error.what();
+            ++ended;
           }
-        } catch (const CommError& error) {
-          errors[group.rank()] = error.what();
-          ++ended;
-        }
-      },
-      kShort);
-  for (int r : {0, 1})
-    EXPECT_THAT(errors[r], AllOf(HasSubstr("waited"), HasSubstr("rank 2 on thread2")));
+        },
+        timeouts);
+    const std::string name = fmt::format(" s for rank {0} on thread{0}: ", hung);
+    for (int r = 0; r < size; ++r)
+      if (r != hung) {
+        EXPECT_THAT(errors[r], AllOf(HasSubstr("waited"), HasSubstr(name)));
+      }
+  }
 }
 
 }  // namespace
