@@ -15,6 +15,11 @@ constexpr int kMostOwners = 16;
 // Up to this many bytes everyone sends all to everyone: one message time.
 constexpr int64_t kTinyBytes = 2048;
 constexpr int kFewRanks = 8;
+// Parts shorter than this do not go to their owners one by one, but halved and doubled: lg P
+// messages instead of P-1, each way. What is shorter than the other as a whole is doubled only: lg
+// P messages in all, but lg P times the bytes.
+constexpr int64_t kShortPart = 128 << 10;
+constexpr int64_t kShortSum = 32 << 10;
 // A bucket is cut, so that sums are made while parts still travel, but not so fine that what a
 // message costs beside its bytes counts.
 constexpr int64_t kPieces = 4;
@@ -46,7 +51,11 @@ std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int
   };
   if (settings.algorithm == "auto" && bytes <= kTinyBytes && size <= kFewRanks)
     return cut(1, SumByAll);
-  switch (LargeSum(settings, size)) {
+  const Large large = LargeSum(settings, size);
+  if (settings.algorithm == "auto" && large == Large::kOwners && settings.local <= 1 &&
+      bytes < kShortPart * size)
+    return bytes <= kShortSum ? cut(1, SumByDoubling) : cut(2, SumByHalving);
+  switch (large) {
     case Large::kSwap:
       return cut(1, SumByDoubling);
     case Large::kHosts:

@@ -308,13 +308,14 @@ size_t MessagesOfSum(int size, int64_t bytes, int local = 1) {
   return messages;
 }
 
-TEST(Exchange, TwoHostsSwapAllAndOthersHaveOwners) {
-  EXPECT_EQ(MessagesOfSum(2, 64 << 10), 1u);
-  EXPECT_EQ(MessagesOfSum(2, 64 << 10, 2), 2u) << "two ranks of one host read each other's memory";
-  EXPECT_EQ(MessagesOfSum(8, 1 << 10), 7u) << "tiny: to everyone at once";
-  // Not by doubling, although that has fewer messages: who waits must wait for the rank that is
-  // late, and not for another that waits for it, or errors name the wrong one.
-  EXPECT_EQ(MessagesOfSum(8, 64 << 10), 14u);
+TEST(Exchange, ShortSumsTakeFewMessages) {
+  EXPECT_EQ(MessagesOfSum(8, 1 << 10), 7u) << "to everyone at once";
+  EXPECT_EQ(MessagesOfSum(8, 16 << 10), 3u) << "doubled";
+  EXPECT_EQ(MessagesOfSum(8, 64 << 10), 6u) << "halved and doubled";
+  EXPECT_EQ(MessagesOfSum(8, 1 << 20), 14u) << "to owners";
+  EXPECT_EQ(MessagesOfSum(2, 64 << 10), 1u) << "two swap all";
+  EXPECT_EQ(MessagesOfSum(2, 64 << 10, 2), 2u) << "but not in shared memory";
+  EXPECT_EQ(MessagesOfSum(8, 64 << 10, 8), 14u);
 }
 
 TEST(Exchange, ATimeoutIsForTheServerOnly) {
