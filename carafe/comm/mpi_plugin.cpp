@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "carafe/comm/mpi_table.h"
@@ -58,15 +60,19 @@ uint64_t Keep(MPI_Request request, bool is_receive) {
   return id;
 }
 
-// Open MPI asks the receiver before it sends more than 64 KB over TCP: another round trip. A short
-// message (mpi_transport.cpp) goes at once instead, unless mpirun or the environment says
-// otherwise.
+// Over TCP, Open MPI asks the receiver before it sends more than 64 KB, and MPICH (with UCX) before
+// some 20 KB: another round trip. A short message (mpi_transport.cpp) goes at once instead, and UCX
+// has room to take one in one piece, unless mpirun or the environment says otherwise.
 void SendAtOnce() {
+  const auto set = [](std::initializer_list<std::pair<const char*, const char*>> variables) {
+    for (const auto& [name, value] : variables)
+      if (std::getenv(name)) return;
+    for (const auto& [name, value] : variables) setenv(name, value, 1);
+  };
 #ifdef OPEN_MPI
-  if (std::getenv("OMPI_MCA_btl_tcp_eager_limit") || std::getenv("OMPI_MCA_btl_tcp_max_send_size"))
-    return;
-  setenv("OMPI_MCA_btl_tcp_max_send_size", "135168", 1);
-  setenv("OMPI_MCA_btl_tcp_eager_limit", "135168", 1);
+  set({{"OMPI_MCA_btl_tcp_max_send_size", "135168"}, {"OMPI_MCA_btl_tcp_eager_limit", "135168"}});
+#else
+  set({{"UCX_RNDV_THRESH", "256k"}, {"UCX_TCP_RX_SEG_SIZE", "160k"}});
 #endif
 }
 
