@@ -14,17 +14,19 @@ namespace carafe {
 namespace {
 
 // A thread that sleeps as long as layers compute. Sleeps end late, by up to 200 us on an idle core;
-// what one lasts too long the next ones are shorter.
+// what one lasts too long the next ones are shorter, but for what a machine that stood still has
+// lost: layers that made up for that would compute faster than they can.
 class Layers {
  public:
   void Sleep(double seconds) {
     const Timer timer;
     const double wanted = seconds - late_;
     if (wanted > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wanted));
-    late_ += timer.Seconds() - seconds;
+    late_ = std::min(late_ + timer.Seconds() - seconds, kLatest);
   }
 
  private:
+  static constexpr double kLatest = 1e-3;
   double late_ = 0;  // seconds
 };
 

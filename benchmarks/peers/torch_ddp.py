@@ -48,7 +48,9 @@ def main():
     if rank == 0:
         print(json.dumps({"ranks": ranks, "steps": int(steps), "best": min(times), "median": statistics.median(times),
                           "cpu": cpu.item()}), flush=True)
+    dist.barrier()
     dist.destroy_process_group()
+    os._exit(0)  # without PyTorch's teardown, which aborts now and then: a thread of its own still runs
 
 
 if __name__ == "__main__":
