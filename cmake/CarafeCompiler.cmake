@@ -26,6 +26,13 @@ else()  # clang sees what libstdc++'s stable_sort calls
   set(CARAFE_FALSE_WARNINGS -Wno-deprecated-declarations)
 endif()
 
+# g++ before 13.3 aligns the frames of its address sanitizer to 32 bytes and then stores 64 at once there, which traps: no
+# registers of that size in such a build.
+if(CARAFE_NATIVE AND CARAFE_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13.3 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(carafe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-mno-avx512f>)
+endif()
+
 if(CARAFE_SANITIZE)
   target_compile_options(carafe_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${CARAFE_FALSE_WARNINGS}>")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CARAFE_SANITIZE}>
