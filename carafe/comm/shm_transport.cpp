@@ -4,16 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <deque>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
+#include "carafe/comm/set_up.h"
 #include "carafe/comm/shm_lane.h"
 #include "carafe/comm/tags.h"
 
@@ -347,40 +346,6 @@ struct Verdict {
   char problem[256];  // "": all segments are open here
 };
 
-template <size_t N>
-void Put(char (&to)[N], const std::string& text) {
-  std::strncpy(to, text.c_str(), N - 1);
-}
-
-// What each of `ranks` says, in their order; this rank is one of them.
-template <typename T>
-std::vector<T> Ask(Transport& transport, const std::vector<int>& ranks, const T& mine,
-                   double wait) {
-  std::vector<T> all(ranks.size(), mine);
-  std::vector<std::pair<Transport::Request, int>> requests;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] == transport.rank()) continue;
-    requests.emplace_back(transport.Receive(ranks[i], kSetUpTag, &all[i], sizeof(T)), ranks[i]);
-    requests.emplace_back(transport.Send(ranks[i], kSetUpTag, &mine, sizeof(T)), ranks[i]);
-  }
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(wait);
-  std::chrono::microseconds sleep{20};
-  while (true) {
-    const size_t before = requests.size();
-    std::erase_if(requests, [&](const auto& r) { return transport.Done(r.first); });
-    if (requests.empty()) return all;
-    if (requests.size() < before) continue;
-    if (Clock::now() > end)
-      throw CommError(
-          fmt::format("rank {} on {} waited {:.0f} s for rank {} to start", transport.rank(),
-                      transport.host(), wait, requests.front().second),
-          "look at the output of that rank, and at the network between the hosts");
-    std::this_thread::sleep_for(sleep);
-    sleep = std::min(sleep * 2, std::chrono::microseconds{1000});
-  }
-}
-
 // Fills `all` with the segments of the ranks; returns the problem, or "".
 std::string OpenSegments(const std::vector<Offer>& offers, ShmSegment mine, Neighbours& all) {
   const size_t bytes = SegmentBytes(offers.size());
@@ -405,8 +370,7 @@ std::string OpenSegments(const std::vector<Offer>& offers, ShmSegment mine, Neig
 
 std::unique_ptr<Transport> WithSharedMemory(std::unique_ptr<Transport> inner,
                                             const ShmOptions& options) {
-  std::vector<int> everyone(static_cast<size_t>(inner->size()));
-  for (int r = 0; r < inner->size(); ++r) everyone[static_cast<size_t>(r)] = r;
+  const std::vector<int> everyone = Everyone(*inner);
   Who me = {};
   Put(me.identity, options.identity);
   me.pid = getpid();
