@@ -68,6 +68,7 @@ CommThread::~CommThread() {
     std::lock_guard lock(mutex_);
     stop_ = true;
     work_.notify_all();
+    RingIfAsleep();
   }
   thread_.join();
 }
@@ -81,6 +82,7 @@ void CommThread::Run(const Factory& factory) {
   try {
     transport_ = factory();
     shareable_ = transport_->any_thread();
+    sleeper_ = transport_->sleeper();
     way_ = transport_->way();
     rank_ = transport_->rank();
     size_ = transport_->size();
@@ -227,7 +229,8 @@ bool CommThread::PollAll(double now) {
   if (control_->failure()) return moved;
   Transport& transport = watched_ ? *watched_ : *transport_;
   for (Poller* poller : pollers_) moved |= poller->Poll(transport);
-  return moved;
+  // One poller's question may have brought what another had asked for just before.
+  return transport_->TakeNews() || moved;
 }
 
 // The ranks for which a thread of this one waits; none while all compute. By whoever drives.
@@ -251,10 +254,18 @@ void CommThread::Rest(int idle_turns, bool idle) {
   double longest = idle ? kLongestSleepIfIdle : kLongestSleep;
   std::unique_lock lock(mutex_);
   if (awaited) longest = kLongestSleepIfAwaited;
-  double sleep = awaited ? kShortestSleep : kShortestSleepBeside;
+  double sleep = awaited ? kShortestSleep : sleeper_ ? sleeper_->Rest() : kShortestSleepBeside;
   for (int i = yields + 1; i < idle_turns && sleep < longest; ++i) sleep *= 1.5;
   sleep = std::min(sleep, longest);
-  work_.wait_for(lock, std::chrono::duration<double>(sleep), [this] { return stop_ || woken_; });
+  if (sleeper_ && idle_turns > yields + 1 && !stop_ && !woken_) {
+    asleep_.fetch_add(1, std::memory_order_seq_cst);
+    lock.unlock();
+    sleeper_->Sleep(kLongestSleepIfIdle);
+    lock.lock();
+    asleep_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    work_.wait_for(lock, std::chrono::duration<double>(sleep), [this] { return stop_ || woken_; });
+  }
   woken_ = false;
 }
 

@@ -103,6 +103,7 @@ class CommThread {
   std::vector<int> Waits() const;
   void Rest(int idle_turns, bool idle);
   void Wake();
+  void RingIfAsleep();
   void TakeLeave();
   void PollControlFor(double seconds, const std::function<bool()>& until);
   void PollFarewell(const std::function<bool()>& until);
@@ -123,9 +124,10 @@ class CommThread {
   std::string way_;
 
   // Of whoever holds drive_: the communication thread, for a turn, or a thread that waits.
-  std::mutex drive_;        // before mutex_
-  double spin_ = 0;         // seconds that a thread that drives does not yield
-  bool shareable_ = false;  // a thread that waits may drive
+  std::mutex drive_;                  // before mutex_
+  double spin_ = 0;                   // seconds that a thread that drives does not yield
+  bool shareable_ = false;            // a thread that waits may drive
+  std::shared_ptr<Sleeper> sleeper_;  // of transport_, or null
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> watched_;  // speaks through transport_, while somebody watches
   std::unique_ptr<Control> control_;
@@ -150,6 +152,7 @@ class CommThread {
   std::atomic<int> listening_{0};    // of those, who is to be told when something moves
   std::atomic<bool> driven_{false};  // by a thread that waits: the communication thread stands by
   std::atomic<bool> has_tasks_{false};
+  std::atomic<int> asleep_{0};  // in sleeper_
   std::atomic<uint64_t> turns_{0};
   std::string_view driver_awaits_;  // guarded by mutex_, as the next
   Poller* driver_poller_ = nullptr;

@@ -14,6 +14,13 @@ namespace {
 
 constexpr double kHurried = 0.1;  // of the time between two heartbeats, in a hurry
 
+// To be told inside of another error.
+std::string Reason(const CommError& error) {
+  constexpr std::string_view kPrefix = "error: ";
+  const std::string_view text = error.what();
+  return std::string(text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text);
+}
+
 // As a heartbeat carries them; of more than 508, that many.
 std::string Packed(const std::vector<int>& ranks) {
   std::string text(ranks.size() * sizeof(int32_t), '\0');
@@ -66,7 +73,7 @@ void Control::Tell(int rank, Kind kind, const std::string& text, const GroupFail
     out.request = transport_.Send(rank, kControlTag, out.message.get(), sizeof m);
     peer.outgoing.push_back(std::move(out));
   } catch (const CommError& error) {
-    peer.broken = error.what();  // for the next Poll; the others must hear it all the same
+    peer.broken = Reason(error);  // for the next Poll; the others must hear it all the same
   }
 }
 
@@ -95,7 +102,7 @@ bool Control::Poll(double now) {
       }
     } catch (const CommError& error) {
       lost = r;
-      how = error.what();
+      how = Reason(error);
     }
     if (!peer.broken.empty()) {
       lost = r;

@@ -12,6 +12,7 @@
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/mpi_transport.h"
 #include "carafe/comm/shm_transport.h"
+#include "carafe/comm/tcp_transport.h"
 
 namespace carafe {
 namespace {
@@ -117,7 +118,10 @@ std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts) {
       [&] {
         const char* shm = std::getenv("CARAFE_SHM");
         const bool share = !shm || std::string_view(shm) != "off";
-        return WithSharedMemory(MakeMpiTransport(launch),
+        SocketOptions sockets = SocketOptionsOfEnvironment();
+        sockets.wait = timeouts.wait;
+        sockets.identity = HostIdentity();
+        return WithSharedMemory(WithSockets(MakeMpiTransport(launch), sockets),
                                 {.wait = timeouts.wait, .identity = share ? HostIdentity() : ""});
       },
       timeouts);

@@ -1,5 +1,7 @@
 #include "carafe/comm/run_ranks.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -8,6 +10,7 @@
 
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/shm_transport.h"
+#include "carafe/comm/tcp_transport.h"
 #include "carafe/comm/thread_transport.h"
 
 namespace carafe {
@@ -47,6 +50,12 @@ void RunThreads(int n, const std::function<void(int)>& body) {
 
 std::unique_ptr<Transport> ThroughSharedMemory(std::unique_ptr<Transport> threads) {
   return WithSharedMemory(std::move(threads), {.identity = "threads of one process"});
+}
+
+std::unique_ptr<Transport> ThroughSockets(std::unique_ptr<Transport> threads) {
+  const int rank = threads->rank();
+  return WithSockets(std::move(threads), {.identity = fmt::format("the host of rank {}", rank),
+                                          .addresses = {"127.0.0.1"}});
 }
 
 void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTimeouts& timeouts,

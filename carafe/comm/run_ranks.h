@@ -13,6 +13,7 @@ namespace carafe {
 // What messages travel through: makes a transport that speaks through the one between the threads.
 using RankLink = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
 std::unique_ptr<Transport> ThroughSharedMemory(std::unique_ptr<Transport> threads);
+std::unique_ptr<Transport> ThroughSockets(std::unique_ptr<Transport> threads);
 
 // Each rank gets its group, with a communication thread of its own (none if n is 1). A rank that
 // throws fails the group, so the others end too; when all have ended, the exception of the rank

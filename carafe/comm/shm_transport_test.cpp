@@ -13,26 +13,11 @@
 #include "carafe/base/error.h"
 #include "carafe/comm/run_ranks.h"
 #include "carafe/comm/shm_lane.h"
-#include "carafe/comm/tags.h"
 #include "carafe/comm/thread_transport.h"
-#include "tests/support/wrapped_transport.h"
+#include "tests/support/set_up_only.h"
 
 namespace carafe {
 namespace {
-
-// Carries the set-up only: whatever else goes through it is not in shared memory.
-class SetUpOnly final : public WrappedTransport {
- public:
-  using WrappedTransport::WrappedTransport;
-  Request Send(int to, int tag, const void* data, size_t bytes) override {
-    if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
-    return inner_->Send(to, tag, data, bytes);
-  }
-  Request Receive(int from, int tag, void* data, size_t bytes) override {
-    if (tag != kSetUpTag) throw std::runtime_error("a message left the shared memory");
-    return inner_->Receive(from, tag, data, bytes);
-  }
-};
 
 void RunShm(int n, const std::function<void(Transport&)>& rank_main) {
   const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);

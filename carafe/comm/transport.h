@@ -1,14 +1,28 @@
 // Moves bytes between ranks, and knows no net. One implementation per way: threads of one process
-// (thread_transport.h), memory that processes share (shm_transport.h) and MPI (mpi_transport.h).
+// (thread_transport.h), memory that processes share (shm_transport.h), TCP sockets
+// (tcp_transport.h) and MPI (mpi_transport.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "carafe/base/error.h"
 
 namespace carafe {
+
+// Waits until a transport has something to do. By any thread at any time, several at once.
+class Sleeper {
+ public:
+  virtual ~Sleeper() = default;
+  // After a poll that moved nothing: until that may have changed, the time is over, or somebody
+  // calls WakeUp.
+  virtual void Sleep(double seconds) = 0;
+  virtual void WakeUp() = 0;
+  // Seconds for which what is under way lasts: whoever looks earlier finds little to do.
+  virtual double Rest() const = 0;
+};
 
 // Made, used and destroyed by one thread only: the communication thread of its rank. Where
 // any_thread() holds, another thread may use it in between, one at a time.
@@ -34,7 +48,11 @@ class Transport {
   // Moves what can be moved, and says whether this request is done; a done request is forgotten
   // and must not be asked about again. Throws CommError when the message failed.
   virtual bool Done(Request request) = 0;
+  // Whether a request has become done since the last call that nobody may have been told about yet.
+  virtual bool TakeNews() { return false; }
   virtual bool any_thread() const { return false; }
+  // Null: nothing tells when a message comes, and whoever waits has to look.
+  virtual std::shared_ptr<Sleeper> sleeper() const { return nullptr; }
 
   // Whether a send to this rank may be done while its bytes still wait on this side of the network,
   // where nothing that follows can pass them.

@@ -218,23 +218,26 @@ TEST(Exchange, WorkersThatAreLateAtRandomChangeNoBit) {
   }
 }
 
-TEST(Exchange, SharedMemoryCarriesTheSameBits) {
+void ExpectSameBitsThrough(const RankLink& link) {
   for (int size : {2, 3, 8})
     RunRanks(
         size,
         [&](Group& group) {
           RunSteps<float>(group, {11, 700001, 300, 60000, 1}, size_t{1} << 20, 2);
         },
-        {}, ThroughSharedMemory);
+        {}, link);
   for (int seed = 1; seed <= 30; ++seed) {
     const int ranks = 2 + seed % 3, workers = 1 + seed % 2;
     const char* scheme = std::array{"allreduce", "server", "tree"}[static_cast<size_t>(seed % 3)];
     const SchemeSettings settings{.message_bytes = 6000};
-    EXPECT_EQ(ValuesAfter(scheme, ranks, workers, true, false, settings, seed, ThroughSharedMemory),
+    EXPECT_EQ(ValuesAfter(scheme, ranks, workers, true, false, settings, seed, link),
               ValuesAfter(scheme, ranks, workers, true, false, settings))
         << "seed " << seed;
   }
 }
+
+TEST(Exchange, SharedMemoryCarriesTheSameBits) { ExpectSameBitsThrough(ThroughSharedMemory); }
+TEST(Exchange, SocketsCarryTheSameBits) { ExpectSameBitsThrough(ThroughSockets); }
 
 // Rank 2 does not announce its gradient of step 1 before rank 0 has made that step.
 TEST(Exchange, AServerWithATimeoutGoesOnWithoutALateRank) {
@@ -292,6 +295,13 @@ TEST(Exchange, SaysInALineWhatItWillDo) {
                   "memory");
       },
       {}, ThroughSharedMemory);
+  RunRanks(
+      2,
+      [&](Group& group) {
+        EXPECT_EQ(DescribeExchange(group, "allreduce", {}),
+                  "allreduce: both send all to each other; by TCP sockets");
+      },
+      {}, ThroughSockets);
 }
 
 // Messages that rank 0 sends for a sum, between hosts of `local` ranks each.

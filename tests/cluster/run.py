@@ -106,7 +106,7 @@ class Cluster(CarafeTest):
     def test_four_hosts_under_mpich_do_too(self):
         self.check_same_weights(4, "mpich")
 
-    def fail_in_the_middle(self, fault, mpi="openmpi", kills=False):
+    def fail_in_the_middle(self, fault, mpi="openmpi", kills=False, tcp="on"):
         """Three ranks train, `fault(process ids by rank)` happens after the second snapshot; returns the output and the
         seconds from then to the end. When it kills a rank the launcher kills the others, at times while rank 0 writes."""
         self.need(mpi)
@@ -114,7 +114,8 @@ class Cluster(CarafeTest):
         with (self.dir / "output").open("w") as output:
             process = subprocess.Popen(
                 [CLUSTER, "run", "-n", "3", CARAFE, "train", "--solver=solver.prototxt", "--comm_timeout=5"],
-                cwd=self.dir, env=cluster_environment(mpi), stdout=output, stderr=output, start_new_session=True)
+                cwd=self.dir, env={**cluster_environment(mpi), "CARAFE_TCP": tcp}, stdout=output, stderr=output,
+                start_new_session=True)
         try:
             end = time.time() + 60
             while not (self.dir / "snap/small_iter_100.solverstate").exists():
@@ -152,11 +153,13 @@ class Cluster(CarafeTest):
             self.assertRegex(left.name, rf"^small_iter_\d+\.(caffemodel|solverstate){may_follow}$")
 
     def test_a_killed_rank_is_named_within_seconds(self):
-        for rank in (1, 0):
-            with self.subTest(rank=rank):
+        through_sockets = r"error: {} is lost: the connection .* is broken: .*; awaited here: \w+"
+        through_mpi = r"was told to end .* waits for .*{}.*: \w+"
+        for rank, tcp, said in ((1, "on", through_sockets), (0, "on", through_sockets), (1, "off", through_mpi)):
+            with self.subTest(rank=rank, tcp=tcp):
                 output, seconds = self.fail_in_the_middle(lambda ranks: os.kill(ranks[rank], signal.SIGKILL),
-                                                          kills=True)
-                self.assertRegex(output, rf"was told to end .* waits for .*rank {rank} on h{rank + 1}.*: \w+")
+                                                          kills=True, tcp=tcp)
+                self.assertRegex(output, said.format(f"rank {rank} on h{rank + 1}"))
                 self.assertRegex(output, rf"rank {rank} .*on node h{rank + 1} exited on signal 9")
                 self.assertLess(seconds, 20, output)
                 shutil.rmtree(self.dir / "snap")

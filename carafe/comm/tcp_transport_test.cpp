@@ -1,0 +1,342 @@
+#include "carafe/comm/tcp_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "carafe/base/error.h"
+#include "carafe/comm/run_ranks.h"
+#include "carafe/comm/socket_sleeper.h"
+#include "carafe/comm/tags.h"
+#include "carafe/comm/tcp_stream.h"
+#include "carafe/comm/thread_transport.h"
+#include "tests/support/set_up_only.h"
+
+namespace carafe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SocketOptions OnHost(int host) {
+  return {.identity = "host " + std::to_string(host), .addresses = {"127.0.0.1"}};
+}
+
+void RunTransports(int n, const std::function<SocketOptions(int rank)>& options,
+                   const std::function<void(Transport&)>& rank_main) {
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < n; ++r)
+    threads.emplace_back([&, r] {
+      const std::unique_ptr<Transport> transport =
+          WithSockets(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), options(r));
+      rank_main(*transport);
+      transport->Finish();
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void RunTcp(int n, const std::function<void(Transport&)>& rank_main) {
+  RunTransports(n, OnHost, rank_main);
+}
+
+void Await(Transport& transport, Transport::Request request) {
+  while (!transport.Done(request)) std::this_thread::yield();
+}
+
+void AwaitAll(Transport& transport, std::vector<Transport::Request> requests) {
+  while (!requests.empty())
+    if (std::erase_if(requests, [&](auto r) { return transport.Done(r); }) == 0)
+      std::this_thread::yield();
+}
+
+std::vector<int> Content(size_t length, int first) {
+  std::vector<int> content(length);
+  std::iota(content.begin(), content.end(), first);
+  return content;
+}
+
+TEST(TcpTransport, DeliversMessagesOfAnySizeInOrderPerTag) {
+  for (int size : {2, 3, 7})
+    RunTcp(size, [](Transport& t) {
+      const int next = (t.rank() + 1) % t.size();
+      const int last = (t.rank() + t.size() - 1) % t.size();
+      std::vector<std::vector<int>> out, in;
+      std::vector<Transport::Request> requests;
+      for (size_t length : {0, 1, 1019, 1020, 1021, 5000, 3, 65536, 65537, 1000000, 7}) {
+        out.push_back(Content(length, t.rank() * 100));
+        in.emplace_back(length, -1);
+      }
+      for (const auto& message : out)
+        requests.push_back(t.Send(next, 5, message.data(), message.size() * sizeof(int)));
+      for (auto& message : in)
+        requests.push_back(t.Receive(last, 5, message.data(), message.size() * sizeof(int)));
+      AwaitAll(t, requests);
+      for (const auto& message : in) EXPECT_EQ(message, Content(message.size(), last * 100));
+    });
+}
+
+// Messages come long before anybody wants them, and in another order than they are wanted.
+TEST(TcpTransport, SurvivesManyMessagesOfManyTagsInRandomOrder) {
+  RunTcp(3, [](Transport& t) {
+    std::mt19937 random(17);
+    constexpr int kTags = 5, kMessages = 600;
+    std::vector<std::vector<int>> out, in[3];
+    std::vector<int> tags;
+    for (int i = 0; i < kMessages; ++i) {
+      const size_t length = random() % 3 == 0 ? random() % 100000 : random() % 2000;
+      tags.push_back(static_cast<int>(random() % kTags) + 10);
+      out.push_back(Content(length, i));
+      for (auto& all : in) all.emplace_back(length, -1);
+    }
+    std::vector<Transport::Request> requests;
+    std::vector<int> order(kMessages);
+    std::iota(order.begin(), order.end(), 0);
+    // Receives of one tag stay in order, tags do not.
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return (tags[a] * 7 + t.rank()) % kTags < (tags[b] * 7 + t.rank()) % kTags;
+    });
+    for (int i = 0; i < kMessages; ++i)
+      for (int r = 0; r < 3; ++r) {
+        if (r == t.rank()) continue;
+        requests.push_back(t.Send(r, tags[i], out[i].data(), out[i].size() * sizeof(int)));
+        if (i % 50 == 0) std::erase_if(requests, [&](auto request) { return t.Done(request); });
+        auto& place = in[r][order[i]];
+        requests.push_back(t.Receive(r, tags[order[i]], place.data(), place.size() * sizeof(int)));
+      }
+    AwaitAll(t, requests);
+    for (int r = 0; r < 3; ++r) {
+      if (r == t.rank()) continue;
+      EXPECT_EQ(in[r], out);
+    }
+  });
+}
+
+TEST(TcpTransport, RefusesAMessageOfAnotherSizeAndGoesOn) {
+  RunTcp(2, [](Transport& t) {
+    std::vector<int> content = Content(40000, 3);
+    if (t.rank() == 0) {
+      AwaitAll(t, {t.Send(1, 7, content.data(), 40000 * sizeof(int)),
+                   t.Send(1, 7, content.data(), 2 * sizeof(int))});
+    } else {
+      std::vector<int> in(2);
+      const Transport::Request wrong = t.Receive(0, 7, content.data(), sizeof(int));
+      const Transport::Request right = t.Receive(0, 7, in.data(), 2 * sizeof(int));
+      EXPECT_THROW(Await(t, wrong), CommError);
+      Await(t, right);
+      EXPECT_THAT(in, ElementsAre(3, 4));
+    }
+  });
+}
+
+TEST(TcpTransport, WhoListensToARankThatIsGoneIsTold) {
+  std::atomic<bool> gone{false};
+  const std::shared_ptr<ThreadHub> hub = MakeThreadHub(2);
+  const auto make = [&](int rank) {
+    return WithSockets(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, rank)), OnHost(rank));
+  };
+  std::thread other([&] {
+    make(1).reset();  // without Finish: it has died
+    gone = true;
+  });
+  const std::unique_ptr<Transport> transport = make(0);
+  other.join();
+  int content = 0;
+  const Transport::Request work = transport->Receive(1, 9, &content, sizeof content);
+  const Transport::Request control = transport->Receive(1, kControlTag, &content, sizeof content);
+  try {
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(transport->Done(work));
+    Await(*transport, control);
+    FAIL() << "nobody was told";
+  } catch (const CommError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the connection to rank 1 is broken: closed"));
+  }
+  Await(*transport, transport->Send(1, 9, &content, sizeof content));  // is dropped
+}
+
+TEST(TcpTransport, AMessageOrABellEndsASleep) {
+  RunTcp(2, [](Transport& t) {
+    int content = 5;
+    if (t.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Await(t, t.Send(1, 7, &content, sizeof content));
+      Await(t, t.Receive(1, 7, &content, sizeof content));
+      return;
+    }
+    const std::shared_ptr<Sleeper> sleeper = t.sleeper();
+    ASSERT_TRUE(sleeper);
+    const Transport::Request request = t.Receive(0, 7, &content, sizeof content);
+    const auto begin = std::chrono::steady_clock::now();
+    while (!t.Done(request)) {
+      if (!t.TakeNews()) sleeper->Sleep(1000);
+    }
+    std::thread ringer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      sleeper->WakeUp();
+    });
+    sleeper->Sleep(1000);
+    ringer.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(900));
+    Await(t, t.Send(0, 7, &content, sizeof content));
+  });
+}
+
+TEST(TcpTransport, ARequestThatBecameDoneInSomebodyElsesLookIsNews) {
+  RunTcp(2, [](Transport& t) {
+    int mine[2] = {1, 2};
+    int in[2] = {};
+    const int other = 1 - t.rank();
+    Await(t, t.Send(other, 7, &mine[0], sizeof(int)));
+    Await(t, t.Send(other, 8, &mine[1], sizeof(int)));
+    const Transport::Request first = t.Receive(other, 7, &in[0], sizeof(int));
+    const Transport::Request second = t.Receive(other, 8, &in[1], sizeof(int));
+    Await(t, second);
+    EXPECT_TRUE(t.TakeNews());
+    EXPECT_TRUE(t.Done(first));
+    EXPECT_FALSE(t.TakeNews());
+  });
+}
+
+// Ranks that go through the inner transport say so by its error.
+void ExpectNoSockets(const std::function<SocketOptions(int rank)>& options) {
+  RunTransports(3, options, [](Transport& t) {
+    int content = 0;
+    EXPECT_THROW(t.Send((t.rank() + 1) % 3, 7, &content, sizeof content), std::runtime_error);
+    EXPECT_FALSE(t.sleeper());
+  });
+}
+
+TEST(TcpTransport, LeavesRanksOfOneHostToTheInnerTransport) {
+  ExpectNoSockets([](int) { return OnHost(0); });
+  RunTransports(
+      3, [](int rank) { return OnHost(rank / 2); },
+      [](Transport& t) {
+        int content = 4;
+        if (t.rank() == 2) {
+          AwaitAll(t, {t.Send(0, 7, &content, 4), t.Send(1, 7, &content, 4)});
+        } else {
+          EXPECT_THROW(t.Send(1 - t.rank(), 7, &content, 4), std::runtime_error);
+          Await(t, t.Receive(2, 7, &content, 4));
+          EXPECT_FALSE(t.sleeper()) << "a message of the other would wake nobody";
+        }
+      });
+}
+
+TEST(TcpTransport, AsksForNoSocketsWhereOneRankWantsNone) {
+  ExpectNoSockets([](int rank) {
+    SocketOptions options = OnHost(rank);
+    options.wanted = rank != 1;
+    return options;
+  });
+}
+
+TEST(TcpTransport, FallsBackWhereOneRankCannotBeReached) {
+  ExpectNoSockets([](int rank) {
+    SocketOptions options = OnHost(rank);
+    if (rank == 1) options.addresses = {"no address"};
+    return options;
+  });
+}
+
+TEST(TcpTransport, TriesTheNextAddress) {
+  RunTransports(
+      2,
+      [](int rank) {
+        SocketOptions options = OnHost(rank);
+        options.addresses = {"no address", "127.0.0.1"};
+        return options;
+      },
+      [](Transport& t) {
+        const int mine = t.rank();
+        int in = -1;
+        AwaitAll(t,
+                 {t.Send(1 - mine, 7, &mine, sizeof mine), t.Receive(1 - mine, 7, &in, sizeof in)});
+        EXPECT_EQ(in, 1 - mine);
+      });
+}
+
+TEST(TcpTransport, TheEnvironmentChooses) {
+  setenv("CARAFE_TCP", "off", 1);
+  EXPECT_FALSE(SocketOptionsOfEnvironment().wanted);
+  setenv("CARAFE_TCP", "on", 1);
+  EXPECT_TRUE(SocketOptionsOfEnvironment().wanted);
+  setenv("CARAFE_TCP", "eth77", 1);
+  try {
+    SocketOptionsOfEnvironment();
+    FAIL() << "eth77 is not there";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("CARAFE_TCP is \"eth77\""));
+    EXPECT_THAT(error.what(), HasSubstr("fix: set it to"));
+  }
+  unsetenv("CARAFE_TCP");
+}
+
+class Told : public StreamEvents {
+ public:
+  void OnDone(uint64_t request) override { done.push_back(request); }
+  void OnRefused(uint64_t request, const std::string&) override { refused.push_back(request); }
+  std::vector<uint64_t> done, refused;
+};
+
+TEST(TcpStream, BreaksWhereAFrameIsNone) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  Told told;
+  TcpStream stream(ends[0], 0, 3, told);
+  const std::string noise(100, 'x');
+  ASSERT_EQ(write(ends[1], noise.data(), noise.size()), ssize_t{100});
+  stream.Read();
+  EXPECT_EQ(stream.broken(), "rank 3 sends what is no message");
+  int content = 0;
+  stream.Send(7, 1, &content, sizeof content);
+  EXPECT_THAT(told.done, ElementsAre(7));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(TcpStream, WaitsAMomentForWhoeverWantsTheNextMessage) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  Told told;
+  TcpStream from(ends[0], 0, 1, told), to(ends[1], 1, 0, told);
+  int header = 1, payload = 2, in[2] = {};
+  from.Send(1, 10, &header, sizeof header);
+  from.Send(2, 11, &payload, sizeof payload);
+  from.Flush();
+  to.Receive(3, 10, &in[0], sizeof(int));
+  to.Read();
+  EXPECT_TRUE(to.stalled());
+  to.Receive(4, 11, &in[1], sizeof(int));
+  EXPECT_FALSE(to.stalled());
+  EXPECT_THAT(told.done, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(in, ElementsAre(1, 2));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(LineRate, IsThatOfTimesInWhichMoreWaits) {
+  LineRate rate;
+  rate.Note(0, 0, false);
+  rate.Note(1, 1000, false);
+  EXPECT_EQ(rate.rate(), 0);
+  rate.Note(2, 1000, true);
+  rate.Note(2.5, 2000, true);
+  EXPECT_DOUBLE_EQ(rate.rate(), 2000);
+  rate.Note(3.0, 9000, false);  // nothing waited: the line had time
+  EXPECT_DOUBLE_EQ(rate.rate(), 2000);
+  rate.Note(4, 9000, true);
+  rate.Note(5, 10000, true);
+  EXPECT_DOUBLE_EQ(rate.rate(), 1800);
+}
+
+}  // namespace
+}  // namespace carafe
