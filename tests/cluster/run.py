@@ -28,9 +28,9 @@ def cluster_environment(mpi="openmpi"):
             "CLUSTER_MPI": mpi}
 
 
-def cluster(*arguments, mpi="openmpi", **options):
+def cluster(*arguments, mpi="openmpi", variables=None, **options):
     options = {"check": True, "capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([CLUSTER, *map(str, arguments)], env=cluster_environment(mpi), **options)
+    return subprocess.run([CLUSTER, *map(str, arguments)], env=cluster_environment(mpi) | (variables or {}), **options)
 
 
 def why_not():
@@ -85,15 +85,17 @@ class Cluster(CarafeTest):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return (self.dir / "snap/small_iter_40.caffemodel").read_bytes(), result
 
-    def check_same_weights(self, ranks, mpi):
+    def check_same_weights(self, ranks, mpi, way="by TCP sockets", hosts=None, **variables):
         self.need(mpi)
+        hosts = hosts or ranks
         here, _ = self.weights_after(
             lambda: self.carafe("train", "--solver=solver.prototxt", ranks=ranks, mpi=mpi))
         before = cluster("stats", 1).stdout
         there, result = self.weights_after(
             lambda: cluster("run", "-n", ranks, CARAFE, "train", "--solver=solver.prototxt", mpi=mpi, cwd=self.dir,
-                            check=False))
-        self.assertIn(f"{ranks} workers on {ranks} hosts", result.stderr)
+                            check=False, variables=variables))
+        self.assertIn(f"{ranks} workers on {hosts} hosts", result.stderr)
+        self.assertRegex(result.stderr, f"exchange plan: .*; {way}")
         self.assertNotEqual(before, cluster("stats", 1).stdout)  # it did go over the cable
         self.assertEqual(here, there)
 
@@ -102,6 +104,20 @@ class Cluster(CarafeTest):
 
     def test_four_hosts_reach_the_weights_of_four_ranks_on_one_machine(self):
         self.check_same_weights(4, "openmpi")
+
+    def test_hosts_of_two_ranks_do_too(self):
+        self.check_same_weights(4, "openmpi", "by shared memory inside this host, TCP sockets to others", hosts=2,
+                                CLUSTER_SLOTS="2")
+
+    def test_without_sockets_mpi_carries_the_same(self):
+        self.check_same_weights(2, "openmpi", "by two-sided messages of openmpi", CARAFE_TCP="off")
+
+    def test_a_network_that_is_not_there_is_an_error(self):
+        result = cluster("run", "-n", 2, CARAFE, "train", "--solver=solver.prototxt", cwd=self.dir, check=False,
+                         variables={"CARAFE_TCP": "eth77"})
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn('CARAFE_TCP is "eth77", and no such network interface is up here\n  fix: set it to one of eth0, or',
+                      result.stderr)
 
     def test_four_hosts_under_mpich_do_too(self):
         self.check_same_weights(4, "mpich")
