@@ -203,8 +203,8 @@ int StartRanks(const LaunchFlags& flags) {
   }
   request.as_root = geteuid() == 0;
   if (!request.hosts.empty()) {
-    for (const char* variable : {"OMP_NUM_THREADS", "LD_LIBRARY_PATH", "CARAFE_PLUGIN_DIR", "CARAFE_TCP",
-                                 "CARAFE_SHM"})
+    for (const char* variable :
+         {"OMP_NUM_THREADS", "LD_LIBRARY_PATH", "CARAFE_PLUGIN_DIR", "CARAFE_TCP", "CARAFE_SHM"})
       if (std::getenv(variable)) request.forwarded.emplace_back(variable);
   }
   std::unique_ptr<TemporaryFile> file;

@@ -40,10 +40,11 @@ class SocketSleeper final : public Sleeper {
   std::atomic<double> rest_{2e-4};
 };
 
-// How fast the line takes what it is given, while there is more than it takes.
+// How fast a line is, while there is something to do for it.
 class LineRate {
  public:
-  // `sent`: bytes ever; `waiting`: the system takes no more for now.
+  // `sent`: bytes ever, either way; `waiting`: there is more than the line takes, or it has just
+  // brought something.
   void Note(double now, uint64_t sent, bool waiting) {
     if (!waiting) begin_ = -1;
     if (waiting && begin_ < 0) Begin(now, sent);

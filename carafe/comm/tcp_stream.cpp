@@ -107,6 +107,7 @@ void TcpStream::Read() {
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return Break(Lost(n == 0 ? 0 : errno));
     const auto bytes = static_cast<size_t>(n);
+    bytes_received_ += bytes;
     const size_t of_content = std::min(bytes, awaited);
     got_ += of_content;
     stage_end_ += bytes - of_content;

@@ -38,6 +38,7 @@ class TcpStream {
   // A message has come that somebody may want in a moment: Read once more.
   bool stalled() const { return stalled_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
+  uint64_t bytes_received() const { return bytes_received_; }
 
  private:
   static constexpr size_t kStage = 4096;
@@ -88,6 +89,7 @@ class TcpStream {
   std::deque<Outgoing> outgoing_;
   bool blocked_ = false;
   uint64_t bytes_sent_ = 0;
+  uint64_t bytes_received_ = 0;
 
   std::deque<Wanted> wanted_;
   std::deque<Held> held_;

@@ -179,17 +179,21 @@ class TcpTransport final : public Transport, private StreamEvents {
     }
     watched.blocked = stream.blocked();
   }
-  // Half of what the sockets hold: the line does not run dry.
+  // Half of what the sockets hold, of the faster direction: the line does not run dry.
   void NoteRate() {
     uint64_t sent = 0;
+    uint64_t received = 0;
     bool waiting = false;
     for (const Watched& watched : streams_) {
       sent += watched.stream->bytes_sent();
+      received += watched.stream->bytes_received();
       waiting |= watched.blocked;
     }
-    rate_.Note(Now(), sent, waiting);
-    if (rate_.rate() > 0)
-      sleeper_->SetRest(std::clamp(0.5 * room_ / rate_.rate(), kShortestRest, kLongestRest));
+    const double now = Now();
+    sending_.Note(now, sent, waiting);
+    receiving_.Note(now, received, received > std::exchange(received_, received));
+    const double rate = std::max(sending_.rate(), receiving_.rate());
+    if (rate > 0) sleeper_->SetRest(std::clamp(0.5 * room_ / rate, kShortestRest, kLongestRest));
   }
 
   const std::unique_ptr<Transport> inner_;
@@ -201,8 +205,9 @@ class TcpTransport final : public Transport, private StreamEvents {
   std::vector<Request> unused_;
   uint64_t looks_ = 1;
   bool news_ = false;
-  double room_ = 0;  // bytes that all sockets take before they block
-  LineRate rate_;
+  double room_ = 0;        // bytes that all sockets take before they block
+  uint64_t received_ = 0;  // bytes, at the last look
+  LineRate sending_, receiving_;
 };
 
 }  // namespace
