@@ -26,7 +26,7 @@ class TcpStream {
   TcpStream(int socket, int rank, int peer, StreamEvents& events)
       : socket_(socket), rank_(rank), peer_(peer), events_(events) {}
 
-  // Of these only the next is in time: they leave in Flush.
+  // Leaves in Flush.
   void Send(uint64_t request, int tag, const void* data, size_t bytes);
   void Receive(uint64_t request, int tag, void* data, size_t bytes);
   void Flush();  // as much as the system takes
