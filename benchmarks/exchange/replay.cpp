@@ -94,11 +94,12 @@ void RunReplay(Group& group, const ReplayOptions& given) {
       for (int p : params_of[l]) exchange->AwaitValue(0, p, stream);
       layer.Sleep(layers[l].forward);
     }
+    exchange->Vote({});
     for (size_t l = layers.size(); l-- > 0;) {
       layer.Sleep(layers[l].backward);
       for (int p : params_of[l]) exchange->GradientReady(0, p, stream);
     }
-    exchange->FinishStep({});
+    exchange->FinishStep();
     exchange->AwaitVerdict();
     if (step < 0) continue;
     seconds.push_back(timer.Seconds());

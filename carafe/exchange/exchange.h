@@ -1,16 +1,20 @@
 // How the workers come to agree on the parameters. A strategy knows neither Net nor Solver. Every
 // rank makes the same calls, for each of its workers w, in every step:
 //   forward   AwaitValue(w, p, stream)     before a layer reads parameter p
+//   votes     Vote(votes)                  once, as soon as the losses are known, so that they
+//                                          travel while the backward pass computes
 //   backward  GradientReady(w, p, stream)  p's gradient is final: start moving it, do not block
-//   step      FinishStep(votes)            every gradient of this step has been announced
+//   step      FinishStep()                 every gradient of this step has been announced
 //             AwaitVerdict()               the votes of all ranks, summed; then either go on, or
 //             Cancel()                     throw the step away
 //   border    Drain(w, stream)             after Forward, before a test or a snapshot: nothing is
 //   on
 //                                          its way
-// The strategy calls update(p) when p's sum over all workers is there: on every rank, or on rank 0
-// alone, which then hands the values out. Strategies that send factors
-// instead of gradients will add FactorsReady(w, p, a, b, stream) beside GradientReady.
+// The strategy calls update(p) when p's sum over all workers is there, on every rank, or on rank 0
+// alone, which then hands the values out: in AwaitValue(p), or before, in a call that would wait
+// for something else; where rank 0 alone updates and nobody's votes are bad, already in
+// GradientReady, so that values travel while the backward pass computes. Strategies that send
+// factors instead of gradients will add FactorsReady(w, p, a, b, stream) beside GradientReady.
 #pragma once
 
 #include <cstddef>
@@ -58,9 +62,9 @@ struct ExchangeStats {
   int64_t steps = 0;
 };
 
-// AwaitValue, GradientReady and Drain are called by the threads of the workers, each for itself;
-// the rest by the thread of worker 0 while the others rest. A call that waits throws CommError as
-// Group's calls do; after that only the destructor may be called.
+// AwaitValue, GradientReady and Drain are called by the threads of the workers, each for itself,
+// Vote by any of them; the rest by the thread of worker 0 while the others rest. A call that waits
+// throws CommError as Group's calls do; after that only the destructor may be called.
 template <typename T>
 class Exchange {
  public:
@@ -69,10 +73,13 @@ class Exchange {
   virtual void AwaitValue(int worker, int param, Stream& stream) = 0;
   // From here until p's update the gradient belongs to the exchange. Each parameter once a step.
   virtual void GradientReady(int worker, int param, Stream& stream) = 0;
-  virtual void FinishStep(const StepVotes& mine) = 0;
+  // Before FinishStep; at the latest just before it.
+  virtual void Vote(const StepVotes& mine) = 0;
+  virtual void FinishStep() = 0;
   // Once a step, after FinishStep and before the next AwaitValue.
   virtual StepVotes AwaitVerdict() = 0;
-  // After AwaitVerdict: forgets the pending updates. The gradients hold sums, or parts of them.
+  // After AwaitVerdict, if the votes were bad: forgets the pending updates, which are all of this
+  // step's. The gradients hold sums, or parts of them.
   virtual void Cancel() = 0;
   // All pending sums are in, and all updates done.
   virtual void Drain(int worker, Stream& stream) = 0;

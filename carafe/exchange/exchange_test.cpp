@@ -76,7 +76,8 @@ void RunSteps(Group& group, const std::vector<int64_t>& counts, size_t bucket_by
     FillGradients(arena, group.rank(), step);
     std::shuffle(order.begin(), order.end(), random);
     for (int p : order) exchange->GradientReady(0, p, stream);
-    exchange->FinishStep({.loss = 1.0 + group.rank(), .weight = 1});
+    exchange->Vote({.loss = 1.0 + group.rank(), .weight = 1});
+    exchange->FinishStep();
     const StepVotes verdict = exchange->AwaitVerdict();
     EXPECT_EQ(verdict.weight, group.size());
     EXPECT_EQ(verdict.loss, group.size() * (group.size() + 1) / 2);
@@ -175,7 +176,8 @@ std::vector<float> ValuesAfter(const std::string& scheme, int ranks, int workers
           }
         });
       for (std::thread& thread : threads) thread.join();
-      exchange->FinishStep({.weight = 1});
+      exchange->Vote({.weight = 1});
+      exchange->FinishStep();
       EXPECT_EQ(exchange->AwaitVerdict().weight, group.size());
     }
     Stream stream;
@@ -265,7 +267,8 @@ TEST(Exchange, AServerWithATimeoutGoesOnWithoutALateRank) {
       while (late && root_has_made < 1) std::this_thread::yield();
       std::fill(arena.memory.begin(), arena.memory.end(), late ? 100.f : 1.f);
       exchange->GradientReady(0, 0, stream);
-      exchange->FinishStep({.loss = 1, .weight = 1});
+      exchange->Vote({.loss = 1, .weight = 1});
+      exchange->FinishStep();
       const StepVotes verdict = exchange->AwaitVerdict();
       EXPECT_DOUBLE_EQ(verdict.loss / verdict.weight, 1);
       exchange->AwaitValue(0, 0, stream);
@@ -357,7 +360,8 @@ TEST(Exchange, UpdatesThatNeedAllSeeEverySum) {
                                            .bucket_bytes = 8});
     FillGradients(arena, group.rank(), 1);
     for (int p : {2, 1, 0}) exchange->GradientReady(0, p, stream);
-    exchange->FinishStep({});
+    exchange->Vote({});
+    exchange->FinishStep();
     exchange->AwaitVerdict();
     exchange->AwaitValue(0, 1, stream);
     EXPECT_EQ(updates, 1);
@@ -377,7 +381,8 @@ TEST(Exchange, EveryRankHearsEveryVote) {
       for (int step = 0; step < 20; ++step) {
         exchange->AwaitValue(0, 0, stream);
         exchange->GradientReady(0, 0, stream);
-        exchange->FinishStep({.loss = 0.5, .weight = 1, .stop = last && step == 19 ? 1.0 : 0.0});
+        exchange->Vote({.loss = 0.5, .weight = 1, .stop = last && step == 19 ? 1.0 : 0.0});
+        exchange->FinishStep();
         const StepVotes verdict = exchange->AwaitVerdict();
         EXPECT_EQ(verdict.loss / verdict.weight, 0.5);
         EXPECT_EQ(verdict.stop, step == 19 ? 1 : 0);
@@ -399,7 +404,8 @@ TEST(Exchange, CancelForgetsTheStep) {
         for (int p : {0, 1}) exchange->AwaitValue(0, p, stream);
         FillGradients(arena, group.rank(), step);
         for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
-        exchange->FinishStep({.bad = step % 2 == 0 && group.rank() == 0 ? 1.0 : 0.0});
+        exchange->Vote({.bad = step % 2 == 0 && group.rank() == 0 ? 1.0 : 0.0});
+        exchange->FinishStep();
         if (exchange->AwaitVerdict().bad > 0) exchange->Cancel();
       }
       exchange->Drain(0, stream);
@@ -415,12 +421,13 @@ TEST(Exchange, RefusesCallsOutOfOrder) {
       const auto exchange = MakeExchange<float>(
           "allreduce", {.group = group, .params = arena.params, .update = [](int, Stream&) {}});
       EXPECT_THROW(exchange->AwaitVerdict(), InternalError);
-      EXPECT_THROW(exchange->FinishStep({}), InternalError);
+      EXPECT_THROW(exchange->FinishStep(), InternalError);
       exchange->GradientReady(0, 0, stream);
       EXPECT_THROW(exchange->GradientReady(0, 0, stream), InternalError);
       EXPECT_THROW(exchange->AwaitValue(0, 0, stream), InternalError);
       exchange->GradientReady(0, 1, stream);
-      exchange->FinishStep({});
+      exchange->Vote({});
+      exchange->FinishStep();
       exchange->AwaitVerdict();
       exchange->Drain(0, stream);
     });
@@ -468,7 +475,8 @@ TEST(Exchange, ARankThatThrowsInAStepEndsTheOthers) {
             exchange->GradientReady(0, 2, stream);
             if (step == 3 && group.rank() == 1) throw std::runtime_error("record 17 is broken");
             for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
-            exchange->FinishStep({});
+            exchange->Vote({});
+            exchange->FinishStep();
             exchange->AwaitVerdict();
           }
         } catch (const std::exception& error) {
@@ -517,7 +525,8 @@ TEST(Exchange, ARankThatStopsAnnouncingIsNamedAlone) {
                 return;
               }
               for (int p : {1, 0}) exchange->GradientReady(0, p, stream);
-              exchange->FinishStep({});
+              exchange->Vote({});
+              exchange->FinishStep();
               exchange->AwaitVerdict();
             }
           } catch (const CommError& error) {

@@ -15,8 +15,10 @@ class LocalCarrier final : public Carrier {
   bool updates() const override { return true; }
   void Start(int, bool) override {}
   bool SumIsHere(int, int64_t) override { return true; }
+  int64_t sums_here() const override { return 0; }
+  void NoWaitFollows() override {}
   // Called once a step and bucket, by whoever is about to update.
-  void AwaitSum(int bucket, int64_t) override {
+  void AwaitSum(int bucket, int64_t, int64_t) override {
     const BucketPlace<T>& b = buckets_[bucket];
     if (b.other_gradients.empty()) return;
     std::vector<const T*> parts = {b.gradient};
@@ -27,6 +29,7 @@ class LocalCarrier final : public Carrier {
   void Updated(int) override {}
   void AwaitValues(int, int64_t) override {}
   void Vote(const StepVotes& mine) override { votes_ = mine; }
+  bool VerdictIsGood(int64_t) override { return votes_.bad == 0; }
   StepVotes AwaitVerdict(int64_t) override { return votes_; }
   void Close(int64_t) override {}
   int64_t bytes_sent() const override { return 0; }

@@ -47,9 +47,15 @@ class AgreementPoller final : public Poller {
   bool Poll(Transport& transport) override {
     if (timeout_ >= 0) LookAtClock();
     bool moved = ballot_.Poll(transport);
-    if (ballot_.TakeComplete(&verdict_)) verdicts_.fetch_add(1, std::memory_order_release);
+    if (ballot_.TakeComplete(&verdict_)) {
+      good_.store(verdict_.bad == 0, std::memory_order_relaxed);
+      verdicts_.fetch_add(1, std::memory_order_release);
+    }
     moved |= agreement_.Poll(transport);
-    for (int b : agreement_.TakeSums()) sums_[b].fetch_add(1, std::memory_order_release);
+    for (int b : agreement_.TakeSums()) {
+      sums_[b].fetch_add(1, std::memory_order_release);
+      sums_here_.fetch_add(1, std::memory_order_release);
+    }
     for (int b : agreement_.TakeValues()) values_[b].fetch_add(1, std::memory_order_release);
     bytes_sent_.store(agreement_.bytes_sent(), std::memory_order_relaxed);
     bytes_received_.store(agreement_.bytes_received(), std::memory_order_relaxed);
@@ -68,7 +74,10 @@ class AgreementPoller final : public Poller {
   bool hands_out() const { return hands_out_; }
   int64_t sums(int bucket) const { return sums_[bucket].load(std::memory_order_acquire); }
   int64_t values(int bucket) const { return values_[bucket].load(std::memory_order_acquire); }
+  int64_t sums_here() const { return sums_here_.load(std::memory_order_acquire); }
   int64_t verdicts() const { return verdicts_.load(std::memory_order_acquire); }
+  // Of the last verdict; nobody votes anew while somebody may ask.
+  bool good() const { return good_.load(std::memory_order_relaxed); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
   int64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   int64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
@@ -97,7 +106,9 @@ class AgreementPoller final : public Poller {
   }
 
   std::vector<std::atomic<int64_t>> sums_, values_;  // steps, by bucket
+  std::atomic<int64_t> sums_here_{0};                // of all buckets and steps
   std::atomic<int64_t> verdicts_{0};                 // steps
+  std::atomic<bool> good_{false};                    // the last of them
   std::atomic<bool> closed_{false};
   std::atomic<int64_t> bytes_sent_{0}, bytes_received_{0};
   StepVotes verdict_;
@@ -131,27 +142,31 @@ class RankCarrier final : public Carrier {
     thread_.Post([this, bucket] { poller_.OnGradients(bucket); }, last);
   }
   bool SumIsHere(int bucket, int64_t step) override { return poller_.sums(bucket) >= step; }
-  void AwaitSum(int bucket, int64_t step) override {
-    if (SumIsHere(bucket, step)) return NoWaitAfterAll();
-    Await(fmt::format("the sum of the gradients of {} in step {}", names_[bucket], step),
-          [&] { return poller_.sums(bucket) >= step; });
+  int64_t sums_here() const override { return poller_.sums_here(); }
+  void AwaitSum(int bucket, int64_t step, int64_t seen) override {
+    if (SumIsHere(bucket, step)) return NoWaitFollows();
+    AwaitAndPromise(fmt::format("the sum of the gradients of {} in step {}", names_[bucket], step),
+                    [&] { return SumIsHere(bucket, step) || poller_.sums_here() > seen; });
+    if (SumIsHere(bucket, step)) NoWaitFollows();
+  }
+  void NoWaitFollows() override {
+    if (promised_.exchange(false, std::memory_order_relaxed)) thread_.NoWaitFollows();
   }
   void Updated(int bucket) override {
     thread_.Post([this, bucket] { poller_.OnUpdated(bucket); }, !poller_.hands_out());
   }
   void AwaitValues(int bucket, int64_t step) override {
-    if (poller_.values(bucket) >= step) return NoWaitAfterAll();
+    if (poller_.values(bucket) >= step) return NoWaitFollows();
     Await(fmt::format("the values of {} after step {}", names_[bucket], step),
           [&] { return poller_.values(bucket) >= step; });
   }
   void Vote(const StepVotes& mine) override {
-    thread_.Post([this, mine] { poller_.OnVotes(mine); }, true);
+    thread_.Post([this, mine] { poller_.OnVotes(mine); });
   }
+  bool VerdictIsGood(int64_t step) override { return poller_.verdicts() >= step && poller_.good(); }
   StepVotes AwaitVerdict(int64_t step) override {
-    thread_.Await(
-        fmt::format("the votes of step {}", step), [&] { return poller_.verdicts() >= step; },
-        &poller_, true);
-    promised_.store(true, std::memory_order_relaxed);
+    AwaitAndPromise(fmt::format("the votes of step {}", step),
+                    [&] { return poller_.verdicts() >= step; });
     return poller_.verdict();
   }
   void Close(int64_t steps) override {
@@ -169,9 +184,10 @@ class RankCarrier final : public Carrier {
     promised_.store(false, std::memory_order_relaxed);
     thread_.Await(what, done, &poller_);
   }
-  // AwaitVerdict leaves what is under way to the wait that follows, if one does.
-  void NoWaitAfterAll() {
-    if (promised_.exchange(false, std::memory_order_relaxed)) thread_.NoWaitFollows();
+  // Leaves what is under way to the wait that follows, if one does.
+  void AwaitAndPromise(const std::string& what, const std::function<bool()>& done) {
+    thread_.Await(what, done, &poller_, true);
+    promised_.store(true, std::memory_order_relaxed);
   }
 
   CommThread& thread_;

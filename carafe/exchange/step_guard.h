@@ -28,17 +28,24 @@ class StepGuard {
            "a gradient was announced before its last update");
     *announced = true;
     ++count_;
-    return --states_[static_cast<size_t>(bucket)].missing == 0;
+    State& state = states_[static_cast<size_t>(bucket)];
+    if (--state.missing > 0) return false;
+    state.update = Update::kPending;
+    state.step = steps_ + 1;
+    return true;
+  }
+  void Vote() {
+    Ensure(phase_ == Phase::kOpen && !voted_, "Vote was called twice in a step");
+    voted_ = true;
   }
   void Finish() {
     Ensure(phase_ == Phase::kOpen, "FinishStep was called twice");
+    Ensure(voted_, "FinishStep without Vote");
     Ensure(all_announced(), "FinishStep without the gradients of all parameters");
     for (auto& worker : announced_) worker.assign(worker.size(), false);
-    for (size_t b = 0; b < states_.size(); ++b) {
-      Reset(static_cast<int>(b));
-      states_[b].update = Update::kPending;
-    }
+    for (size_t b = 0; b < states_.size(); ++b) Reset(static_cast<int>(b));
     count_ = 0;
+    voted_ = false;
     phase_ = Phase::kVoted;
     ++steps_;
   }
@@ -47,7 +54,7 @@ class StepGuard {
     phase_ = Phase::kOpen;
   }
   enum class Update { kNone, kPending, kRunning };
-  // Of the bucket's update; before the end of a step there is none to run.
+  // Of the bucket's update: pending from when its last gradient was announced.
   Update update(int bucket) const {
     const Update update = states_[static_cast<size_t>(bucket)].update;
     Ensure(update == Update::kNone || phase_ == Phase::kOpen,
@@ -65,13 +72,18 @@ class StepGuard {
     return count_ == plan_.bucket_of.size() * static_cast<size_t>(workers_);
   }
   bool between_steps() const { return phase_ == Phase::kOpen && count_ == 0; }
-  int64_t steps() const { return steps_; }
+  int64_t steps() const { return steps_; }  // that have ended
+  int64_t step_of(int bucket) const { return states_[static_cast<size_t>(bucket)].step; }
+  bool pending(int bucket) const {
+    return states_[static_cast<size_t>(bucket)].update == Update::kPending;
+  }
 
  private:
   enum class Phase { kOpen, kVoted };
   struct State {
     size_t missing = 0;  // announcements
     Update update = Update::kNone;
+    int64_t step = 0;  // whose gradients it has, or had
   };
   void Reset(int bucket) {
     states_[static_cast<size_t>(bucket)].missing =
@@ -84,6 +96,7 @@ class StepGuard {
   std::vector<std::vector<bool>> announced_;  // by worker and parameter
   size_t count_ = 0;
   Phase phase_ = Phase::kOpen;
+  bool voted_ = false;  // in the step under way
   int64_t steps_ = 0;
 };
 

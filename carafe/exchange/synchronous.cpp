@@ -90,7 +90,7 @@ class Synchronous final : public Exchange<T> {
     }
     const Timer timer;
     updating_ = 0;
-    if (serves_others_) UpdateWhatIsHere(stream);
+    if (serves_others_) UpdateWhatIsHere(stream, guard_.steps());
     Bring(plan_.bucket_of[static_cast<size_t>(param)], stream, true);
     if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
   }
@@ -107,17 +107,29 @@ class Synchronous final : public Exchange<T> {
       last = guard_.all_announced();
     }
     if (worker == 0) NoteReady(param);
-    if (complete && overlap_) carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)], last);
+    if (!overlap_) return;
+    // The verdict that is here already is not waited for.
+    if (complete)
+      carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)],
+                      last && !carrier_->VerdictIsGood(guard_.steps() + 1));
+    if (serves_others_ && worker == 0) UpdateWhileOthersCompute(stream);
   }
 
-  void FinishStep(const StepVotes& mine) override {
+  void Vote(const StepVotes& mine) override {
+    {
+      std::lock_guard lock(mutex_);
+      guard_.Vote();
+    }
+    carrier_->Vote(mine);
+  }
+
+  void FinishStep() override {
     {
       std::lock_guard lock(mutex_);
       guard_.Finish();
     }
     if (!overlap_)
       for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b), true);
-    carrier_->Vote(mine);
   }
 
   StepVotes AwaitVerdict() override {
@@ -172,32 +184,51 @@ class Synchronous final : public Exchange<T> {
 
   // Updates every bucket whose sum has come, the most urgent first: rank 0's values are awaited by
   // others, not only by who asks here.
-  void UpdateWhatIsHere(Stream& stream) {
-    const int64_t step = guard_.steps();
+  void UpdateWhatIsHere(Stream& stream, int64_t step) {
     const auto is_here = [&](int bucket) { return carrier_->SumIsHere(bucket, step); };
     if (update_needs_all_ && !std::all_of(urgent_first_.begin(), urgent_first_.end(), is_here))
       return;
+    while (UpdateOne(stream)) continue;
+  }
+
+  // In the backward pass of worker 0 on rank 0, which others wait for. With clipping the norm is
+  // not known before its end.
+  void UpdateWhileOthersCompute(Stream& stream) {
+    const int64_t here = carrier_->sums_here();
+    if (update_needs_all_ || here == looked_at_) return;
+    if (!carrier_->VerdictIsGood(guard_.steps() + 1)) return;
+    looked_at_ = here;
+    while (UpdateOne(stream)) continue;
+  }
+
+  // Updates the most urgent bucket that waits for nothing but its update, unless there is none.
+  bool UpdateOne(Stream& stream) {
     for (int bucket : urgent_first_) {
       {
         std::lock_guard lock(mutex_);
-        if (guard_.update(bucket) != Update::kPending) continue;
+        if (!guard_.pending(bucket) || !carrier_->SumIsHere(bucket, guard_.step_of(bucket)))
+          continue;
       }
-      if (is_here(bucket)) Bring(bucket, stream, true);
+      Bring(bucket, stream, true);
+      return true;
     }
+    return false;
   }
 
   // After this the bucket has its new values. One worker brings it, the others wait for that one.
   void Bring(int bucket, Stream& stream, bool with_update) {
+    int64_t step = 0;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return failed_ || guard_.update(bucket) != Update::kRunning; });
       if (failed_) std::rethrow_exception(failed_);
       if (guard_.update(bucket) == Update::kNone) return;
       guard_.Claim(bucket);
+      step = guard_.step_of(bucket);
     }
     std::exception_ptr error;
     try {
-      BringClaimed(bucket, stream, with_update);
+      BringClaimed(bucket, step, stream, with_update);
     } catch (...) {
       error = std::current_exception();
     }
@@ -208,9 +239,8 @@ class Synchronous final : public Exchange<T> {
     if (error) std::rethrow_exception(error);
   }
 
-  void BringClaimed(int bucket, Stream& stream, bool with_update) {
+  void BringClaimed(int bucket, int64_t step, Stream& stream, bool with_update) {
     const std::vector<int>& params = plan_.buckets[static_cast<size_t>(bucket)].params;
-    const int64_t step = guard_.steps();
     if (!carrier_->updates()) {
       carrier_->AwaitValues(bucket, step);
       if (received_ && with_update)
@@ -222,6 +252,8 @@ class Synchronous final : public Exchange<T> {
         carrier_->AwaitSum(static_cast<int>(b), step);
     } else if (update_needs_all_) {
       SumAllOnce(step);
+    } else if (with_update && several_ranks_) {
+      AwaitSumAndUpdate(bucket, step, stream);
     } else {
       carrier_->AwaitSum(bucket, step);
     }
@@ -230,6 +262,15 @@ class Synchronous final : public Exchange<T> {
       for (int param : params) update_(param, stream);
     updating_ += timer.Seconds();
     carrier_->Updated(bucket);
+  }
+
+  // Waits for this sum, and uses the time for the updates of others that have come.
+  void AwaitSumAndUpdate(int bucket, int64_t step, Stream& stream) {
+    while (!carrier_->SumIsHere(bucket, step)) {
+      const int64_t seen = carrier_->sums_here();
+      if (!UpdateOne(stream)) carrier_->AwaitSum(bucket, step, seen);
+    }
+    carrier_->NoWaitFollows();
   }
 
   // On one rank sums are made when they are asked for, and each once only.
@@ -258,6 +299,7 @@ class Synchronous final : public Exchange<T> {
   std::vector<double> ready_times_;
   int64_t ready_step_ = -1;
   Timer since_first_;
+  int64_t looked_at_ = 0;                // sums that had come when the last update was looked for
   static thread_local double updating_;  // seconds that the call under way spent in updates
   std::unique_ptr<Carrier> carrier_;
 };

@@ -67,6 +67,7 @@ Solver<T>::Solver(const SolverSpec& spec, Stream& stream, const SolverOptions& o
   });
   if (options_.share_memory) ShareMemory();
   events_.resize(static_cast<size_t>(options_.workers));
+  losses_.resize(static_cast<size_t>(options_.workers));
   for (int w = 0; w < options_.workers; ++w) {
     events_[static_cast<size_t>(w)].solver = this;
     events_[static_cast<size_t>(w)].worker = w;
@@ -224,12 +225,13 @@ RunContext Solver<T>::Context(int worker, int64_t pass, int64_t stride) {
 }
 
 template <typename T>
-double Solver<T>::Passes(int worker) {
+void Solver<T>::Passes(int worker) {
   const int passes = param().iter_size();
   Net<T>& net = team_->net(worker);
   Stream& stream = team_->stream(worker);
   Events& events = events_[static_cast<size_t>(worker)];
-  double loss = 0;
+  double& loss = losses_[static_cast<size_t>(worker)];
+  loss = 0;
   for (int sub = 0; sub < passes; ++sub) {
     RunContext run = Context(worker, iteration_ * passes + sub, 1);
     loss += net.Forward(run, &events);
@@ -244,39 +246,52 @@ double Solver<T>::Passes(int worker) {
       }
     }
     events.announce = sub == passes - 1;
+    if (events.announce && group_->size() > 1 &&
+        forwards_left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      CastVotes();
     if (events.announce) CollectRunning(worker);
     if (early_) BeginEarlyUpdates(loss);
     net.Backward(run, &events);
   }
   events.announce = false;
-  return loss;
 }
 
+// This rank's votes, and from here on updates are those of this step. Among several ranks by the
+// worker that ends its last forward pass last: votes travel while the backward pass computes, and
+// need not be waited for at its end. Alone there is nobody to wait for, and wishes are asked for as
+// late as can be.
 template <typename T>
-StepVotes Solver<T>::Step(const std::function<StepVotes()>& wishes) {
-  if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
-  for (const SolverCallback& callback : callbacks_) callback.on_start();
-  next_rate_ = learning_rate_.Rate(iteration_);
-  double alone = 0;  // the usual case takes no memory
-  std::vector<double> several(workers() > 1 ? static_cast<size_t>(workers()) : 0);
-  double* const losses = workers() > 1 ? several.data() : &alone;
-  team_->Run([this, losses](int worker) { losses[worker] = Passes(worker); },
-             [&] {
-               if (team_sum_) team_sum_->BreakOff();
-             });
+void Solver<T>::CastVotes() {
   if (!early_) BeginUpdates();
-  StepVotes mine = wishes ? wishes() : StepVotes();
+  StepVotes mine = hooks_->wishes ? hooks_->wishes() : StepVotes();
   for (int w = 0; w < workers(); ++w) {
-    const double loss = losses[w];
+    const double loss = losses_[static_cast<size_t>(w)];
     const double weight = WeightOf(ReplicaOf(w));
     mine.loss += loss / param().iter_size() * weight;
     mine.weight += weight;
     if (!std::isfinite(loss)) mine.bad = 1;
   }
+  exchange_->Vote(mine);
+}
+
+template <typename T>
+StepVotes Solver<T>::Step(const StepHooks& hooks) {
+  if (!callbacks_.empty()) Drain();  // the last step's on_gradients_ready comes before on_start
+  for (const SolverCallback& callback : callbacks_) callback.on_start();
+  next_rate_ = learning_rate_.Rate(iteration_);
+  hooks_ = &hooks;
+  forwards_left_ = workers();
+  team_->Run([this](int worker) { Passes(worker); },
+             [&] {
+               if (team_sum_) team_sum_->BreakOff();
+             });
+  if (group_->size() == 1) CastVotes();
+  hooks_ = nullptr;
+  if (hooks.computed) hooks.computed();
   StepVotes verdict;
   {
     const TraceSpan span(options_.trace, "exchange", "votes");
-    exchange_->FinishStep(mine);
+    exchange_->FinishStep();
     verdict = exchange_->AwaitVerdict();
   }
   learning_rate_.Observe(iteration_, verdict.loss / verdict.weight);
@@ -328,7 +343,8 @@ void Solver<T>::ApplyUpdate() {
     for (size_t e = exchanged_.size(); e-- > 0;)
       exchange_->GradientReady(w, static_cast<int>(e), team_->stream(w));
   }
-  exchange_->FinishStep({.weight = 1});
+  exchange_->Vote({.weight = 1});
+  exchange_->FinishStep();
   exchange_->AwaitVerdict();
   FinishUpdates();
   Drain();

@@ -2,6 +2,7 @@
 // Display, tests, files and signals are the trainer's business (train/).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +50,14 @@ struct SolverCallback {
   std::function<void()> on_gradients_ready;
 };
 
+// What a Step asks and tells; either may be empty.
+struct StepHooks {
+  // This rank's own votes (stop, snapshot); loss, weight and bad are filled in. Asked by the thread
+  // of any worker: after the last forward pass, or, on a rank that trains alone, the last backward.
+  std::function<StepVotes()> wishes;
+  std::function<void()> computed;  // the backward passes of this rank have ended
+};
+
 // One rank's share of the training: one worker, or several that share the parameters. Used by one
 // thread, which is also worker 0's.
 template <typename T>
@@ -75,10 +84,8 @@ class Solver {
 
   // iter_size passes forward and backward, then the exchange of gradients and votes. Updates run
   // when the next reader asks for a parameter, or in Drain, or already here (updates_early).
-  // Returns the verdict of all workers: the mean loss is verdict.loss / verdict.weight. `wishes` is
-  // asked after the last backward pass for this worker's own (stop, snapshot); loss, weight and bad
-  // are filled in here.
-  StepVotes Step(const std::function<StepVotes()>& wishes = {});
+  // Returns the verdict of all workers: the mean loss is verdict.loss / verdict.weight.
+  StepVotes Step(const StepHooks& hooks = {});
   void Drain();  // all updates of the last Step are done: weights are those of iteration()
   // One update with the gradients that the diffs hold now, their mean over all workers; every
   // worker calls it. iteration() stays.
@@ -131,7 +138,8 @@ class Solver {
   void BeforeRead(int worker, int param);
   void GradientFinal(int worker, int param, bool announce);
   std::vector<ParamInfo<T>> ParamInfos();
-  double Passes(int worker);  // returns the sum of the losses
+  void Passes(int worker);
+  void CastVotes();
   void ListExchanged();
   carafe::Step<T> StepOf(int param);
   void Update(int param);
@@ -164,9 +172,12 @@ class Solver {
   LearningRate learning_rate_;
   std::vector<Blob<T>> history_;
   std::unique_ptr<WorkerTeam<T>> team_;
-  std::vector<Events> events_;    // by worker
-  std::vector<int> exchanged_;    // exchange index -> param
-  std::vector<int> exchange_of_;  // param -> exchange index, or -1 for frozen ones
+  std::vector<Events> events_;         // by worker
+  std::vector<double> losses_;         // by worker: of the step under way, summed over iter_size
+  std::atomic<int> forwards_left_{0};  // workers that have not ended their last forward pass
+  const StepHooks* hooks_ = nullptr;   // during the passes of a step
+  std::vector<int> exchanged_;         // exchange index -> param
+  std::vector<int> exchange_of_;       // param -> exchange index, or -1 for frozen ones
   // What Forward writes on each worker (BatchNorm's running statistics) becomes the mean over all,
   // so that the replicas stay equal: it travels as one more parameter.
   std::vector<int> running_;                    // params

@@ -71,11 +71,11 @@ TEST(Solver, UsesTheRateOfTheIterationBeforeTheUpdate) {
 
 TEST(Solver, AsksForWishesAndPassesThemOn) {
   Running run("");
-  const StepVotes verdict = run.solver.Step([] {
+  const StepVotes verdict = run.solver.Step({.wishes = [] {
     StepVotes wishes;
     wishes.snapshot = 1;
     return wishes;
-  });
+  }});
   EXPECT_EQ(verdict.snapshot, 1);
   EXPECT_EQ(verdict.stop, 0);
   EXPECT_GT(verdict.loss, 0);

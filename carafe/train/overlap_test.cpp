@@ -125,8 +125,8 @@ bool AnyBetween(const std::vector<double>& times, double begin, double end) {
   return std::any_of(times.begin(), times.end(), [&](double t) { return t > begin && t < end; });
 }
 
-// Iterations in which a gradient left before the backward pass ended, and in which one of the
-// iteration before arrived after the forward pass had begun.
+// Iterations in which a gradient left before the backward pass ended, and in which some of the
+// iterations before had not arrived when the forward pass began.
 std::pair<int, int> Overlapped(bool overlap) {
   const TestFolder folder;
   TrainOptions options;
@@ -152,7 +152,13 @@ std::pair<int, int> Overlapped(bool overlap) {
   int early = 0, late = 0;
   for (size_t i = 0; i < times.backward_end.size() && i < times.forward_first.size(); ++i) {
     early += AnyBetween(times.sent, times.backward[i], times.backward_end[i]);
-    if (i > 0) late += AnyBetween(times.arrived, times.forward_first[i], times.backward[i]);
+    // Every iteration brings as many payloads. What is here of this one cannot be taken for those
+    // before: a peer sends it after it has those.
+    const auto here =
+        std::lower_bound(times.arrived.begin(), times.arrived.end(), times.forward_first[i]) -
+        times.arrived.begin();
+    const size_t before = i * times.arrived.size() / times.forward_first.size();
+    late += static_cast<size_t>(here) < before;
   }
   return {early, late};
 }

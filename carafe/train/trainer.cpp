@@ -60,8 +60,7 @@ TrainEnd Trainer<T>::OneIteration() {
   }
   const auto waited = [this] { return solver_->exchange()->stats().wait_seconds; };
   observer_->BeginStep(iteration, waited());
-  const StepVotes verdict = solver_->Step([&] {
-    observer_->Ready(waited());
+  const auto wishes = [&] {
     StepVotes mine;
     if (signals_) {
       const SignalRequests asked = signals_->Take();
@@ -70,7 +69,9 @@ TrainEnd Trainer<T>::OneIteration() {
       mine.snapshot = asked.snapshot;
     }
     return mine;
-  });
+  };
+  const StepVotes verdict =
+      solver_->Step({.wishes = wishes, .computed = [&] { observer_->Ready(waited()); }});
   observer_->EndStep(waited());
   if (verdict.bad > 0 && options_.on_nan == "stop") StopOnNan(iteration);
   AddLoss(verdict.loss / verdict.weight);

@@ -54,7 +54,8 @@ struct Arena {
 void OneStep(Exchange<float>& exchange, const Arena& arena, Stream& stream, double loss) {
   for (int p = static_cast<int>(arena.params.size()); p-- > 0;)
     exchange.GradientReady(0, p, stream);
-  exchange.FinishStep({.loss = loss, .weight = 1});
+  exchange.Vote({.loss = loss, .weight = 1});
+  exchange.FinishStep();
 }
 
 void CheckSums(Group& group, const std::string& scheme) {
