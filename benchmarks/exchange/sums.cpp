@@ -7,6 +7,7 @@
 #include "benchmarks/exchange/modes.h"
 #include "carafe/base/error.h"
 #include "carafe/base/timer.h"
+#include "carafe/core/blob.h"
 #include "carafe/exchange/carrier.h"
 
 namespace carafe {
@@ -25,10 +26,15 @@ void RunSums(Group& group, const SumsOptions& given) {
         MessageBytesFor(MeasureSumCost(group, options.exchange, options.scheme));
   for (int64_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 2) {
     const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
-    std::vector<float> gradient(static_cast<size_t>(count)), value(gradient.size());
+    // As the arenas of a net are: neighbours read gradients where they lie.
+    Stream stream;
+    Buffer gradients(group.shares_memory() ? BufferUse::kShareable : BufferUse::kOwn);
+    auto* const gradient =
+        static_cast<float*>(gradients.Get(stream, static_cast<size_t>(count) * sizeof(float)));
+    std::vector<float> value(static_cast<size_t>(count));
     // Sums alone, as MPI_Allreduce makes them: without the votes that end a step of training.
     BucketPlace<float> place;
-    place.gradient = gradient.data();
+    place.gradient = gradient;
     place.value = value.data();
     place.count = count;
     const auto carrier = MakeRankCarrier<float>(FindScheme(options.exchange), options.scheme,
@@ -42,16 +48,16 @@ void RunSums(Group& group, const SumsOptions& given) {
       carrier->Updated(0);
     };
     // The first one is checked, and not timed.
-    for (int64_t i = 0; i < count; ++i) gradient[static_cast<size_t>(i)] = Part(group.rank(), i);
+    for (int64_t i = 0; i < count; ++i) gradient[i] = Part(group.rank(), i);
     step();
     int64_t wrong = 0;
     if (options.exchange == "allreduce")
       for (int64_t i = 0; i < count; ++i) {
         float sum = 0;
         for (int r = 0; r < group.size(); ++r) sum += Part(r, i);
-        wrong += gradient[static_cast<size_t>(i)] != sum;
+        wrong += gradient[i] != sum;
       }
-    std::fill(gradient.begin(), gradient.end(), 0.f);
+    std::fill(gradient, gradient + count, 0.f);
     // As many rounds as rank 0 finds right for the time.
     const Timer trial;
     for (int i = 0; i < 3; ++i) step();

@@ -84,6 +84,7 @@ void CommThread::Run(const Factory& factory) {
     shareable_ = transport_->any_thread();
     sleeper_ = transport_->sleeper();
     way_ = transport_->way();
+    shares_memory_ = transport_->shares_memory();
     rank_ = transport_->rank();
     size_ = transport_->size();
     control_ = std::make_unique<Control>(*transport_, timeouts_, [this] { return Waits(); });

@@ -49,7 +49,8 @@ class CommThread {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::vector<std::string> hosts() const { return hosts_; }
-  const std::string& way() const { return way_; }  // see Transport
+  const std::string& way() const { return way_; }        // see Transport
+  bool shares_memory() const { return shares_memory_; }  // see Transport
   const CommTimeouts& timeouts() const { return timeouts_; }
 
   // Runs on the thread that drives as soon as it can; in order. What it throws fails the group.
@@ -122,6 +123,7 @@ class CommThread {
   int size_ = 1;
   std::vector<std::string> hosts_;
   std::string way_;
+  bool shares_memory_ = false;
 
   // Of whoever holds drive_: the communication thread, for a turn, or a thread that waits.
   std::mutex drive_;                  // before mutex_

@@ -55,6 +55,8 @@ Group::Group(std::unique_ptr<CommThread> thread)
 
 Group::~Group() = default;
 
+bool Group::shares_memory() const { return thread_ && thread_->shares_memory(); }
+
 void Group::Barrier(std::string_view what) { AllGather("", what); }
 
 void Group::Broadcast(void* data, size_t bytes, int root, std::string_view what) {

@@ -46,6 +46,7 @@ class Group : public GroupSum {
   const std::string& host(int rank) const { return hosts_[rank]; }
   int local_rank() const { return local_rank_; }  // among the ranks of the same host
   int local_size() const { return local_size_; }
+  bool shares_memory() const;  // with other ranks of this host; see Transport
 
   void Barrier(std::string_view what);
   // All ranks give the same size; afterwards all have root's bytes.

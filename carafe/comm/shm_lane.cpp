@@ -58,7 +58,7 @@ bool LaneWriter::TryWrite(const Letter& letter, const void* content) {
 
 int LaneWriter::FindSlot() const {
   for (int i = 0; i < kLaneSlots; ++i)  // the first is the one that is still in the cache
-    if (lane_->lent[i].value.load(std::memory_order_acquire) == 0) return i;
+    if (!IsLent(i)) return i;
   return -1;
 }
 
@@ -68,6 +68,15 @@ bool LaneWriter::TryLend(Letter letter, const void* content) {
   char* slot = lane_->slots[letter.slot];
   letter.at = HalfAPageApart(content, slot);
   std::memcpy(slot + letter.at, content, letter.length);
+  return Hand(letter, room);
+}
+
+bool LaneWriter::TryShow(const Letter& letter) {
+  char* room = Room(kUnit);
+  return room && Hand(letter, room);
+}
+
+bool LaneWriter::Hand(const Letter& letter, char* room) {
   new (room) Letter(letter);
   lane_->lent[letter.slot].value.store(1, std::memory_order_relaxed);
   written_ += kUnit;

@@ -41,8 +41,10 @@ std::string HostIdentity() {
   return fmt::format("{} {} {} {} {}", host, boot, net, pid, geteuid());
 }
 
-ShmSegment::ShmSegment(int descriptor, size_t bytes) : bytes_(bytes), descriptor_(descriptor) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+ShmSegment::ShmSegment(int descriptor, size_t bytes, Access access)
+    : bytes_(bytes), descriptor_(descriptor) {
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* data = mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) {
     const int error = errno;
     CloseDescriptor();
@@ -61,19 +63,19 @@ ShmSegment ShmSegment::Make(size_t bytes) {
     errno = error;
     Fail(fmt::format("the system gives no {} bytes of shared memory", bytes));
   }
-  return ShmSegment(descriptor, bytes);
+  return ShmSegment(descriptor, bytes, Access::kWrite);
 }
 
-ShmSegment ShmSegment::Open(int64_t pid, int descriptor, size_t bytes) {
+ShmSegment ShmSegment::Open(int64_t pid, int descriptor, size_t bytes, Access access) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
-  const int opened = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int opened = open(path.c_str(), (access == Access::kRead ? O_RDONLY : O_RDWR) | O_CLOEXEC);
   if (opened < 0) Fail(path);
   struct stat status = {};
   if (fstat(opened, &status) != 0 || static_cast<size_t>(status.st_size) != bytes) {
     close(opened);
     throw CommError(fmt::format("{} is not the memory that was offered", path), "");
   }
-  return ShmSegment(opened, bytes);
+  return ShmSegment(opened, bytes, access);
 }
 
 void ShmSegment::CloseDescriptor() {

@@ -18,7 +18,8 @@ class ShmSegment {
   // Zeros; throws CommError when the system has none to give.
   static ShmSegment Make(size_t bytes);
   // What process `pid` of this host has open as `descriptor`; throws CommError.
-  static ShmSegment Open(int64_t pid, int descriptor, size_t bytes);
+  enum class Access { kRead, kWrite };
+  static ShmSegment Open(int64_t pid, int descriptor, size_t bytes, Access access);
   ~ShmSegment();
   ShmSegment(ShmSegment&& other) noexcept;
   ShmSegment& operator=(ShmSegment&& other) noexcept;
@@ -28,7 +29,7 @@ class ShmSegment {
   void CloseDescriptor();  // everyone has opened it: the memory stays
 
  private:
-  ShmSegment(int descriptor, size_t bytes);
+  ShmSegment(int descriptor, size_t bytes, Access access);
 
   char* data_ = nullptr;
   size_t bytes_ = 0;

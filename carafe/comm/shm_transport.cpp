@@ -15,10 +15,14 @@
 #include "carafe/comm/set_up.h"
 #include "carafe/comm/shm_lane.h"
 #include "carafe/comm/tags.h"
+#include "carafe/core/shareable_memory.h"
 
 namespace carafe {
 namespace {
 
+// Shorter contents are copied: who shows one has to look once more whether it was read.
+constexpr size_t kLeastShown = size_t{32} << 10;
+constexpr size_t kMostViews = 2;           // of a peer's memory, unless more are in use
 constexpr int kMostHeld = kLaneSlots / 2;  // slots with what nobody awaits yet, or what is lent
 
 // What a rank's segment begins with; a lane to every local rank follows (its own stays empty).
@@ -53,6 +57,7 @@ class ShmTransport final : public Transport {
       peers_[i].rank = neighbours.ranks[i];
       peers_[i].out = LaneWriter(LaneTo(segments_[neighbours.mine], i));
       peers_[i].in = LaneReader(LaneTo(segments_[i], neighbours.mine));
+      peers_[i].pid = neighbours.pids[i];
       if (neighbours.pids[i] != getpid()) peers_[i].process = ProcessWatch(neighbours.pids[i]);
     }
   }
@@ -72,9 +77,11 @@ class ShmTransport final : public Transport {
     Peer& peer = peers_[static_cast<size_t>(p)];
     Outgoing message{0, tag, static_cast<const char*>(data), bytes, 0};
     Flush(peer);
-    if (!IsQueued(peer, tag) && Push(peer, message)) return 0;
+    const bool left = !IsQueued(peer, tag) && Push(peer, message);
+    if (left && message.place < 0) return 0;
     message.request = Begin(p, tag, false);
-    peer.outgoing.push_back(message);
+    OpenOf(message.request).slot = message.place;
+    if (!left) peer.outgoing.push_back(message);
     return message.request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
@@ -94,8 +101,9 @@ class ShmTransport final : public Transport {
   }
   bool CanLend(int from, size_t bytes) const override {
     const int p = PeerOf(from);
-    return p >= 0 && bytes > kLetterBytes && bytes <= kLaneSlotBytes &&
-           peers_[static_cast<size_t>(p)].kept < kMostHeld;
+    if (p < 0 || bytes <= kLetterBytes) return false;
+    const Peer& peer = peers_[static_cast<size_t>(p)];
+    return peer.shows || (bytes <= kLaneSlotBytes && peer.kept < kMostHeld);
   }
   Request Borrow(int from, int tag, size_t bytes) override {
     const int p = PeerOf(from);
@@ -108,6 +116,7 @@ class ShmTransport final : public Transport {
     Peer& peer = peers_[static_cast<size_t>(open.peer)];
     if (open.slot >= 0) peer.in.ReturnSlot(open.slot);
     --peer.kept;
+    --peer.loans;
     open.copy = {};
     Forget(request);
   }
@@ -125,8 +134,11 @@ class ShmTransport final : public Transport {
         open = &OpenOf(request);
         if (ended && !open->done)
           throw CommError(fmt::format("the process of rank {} has ended", peer.rank), "");
-      } else {
+      } else if (open->slot < 0) {
         Flush(peer);
+      } else if (!peer.out.IsLent(open->slot)) {
+        peer.showing &= ~PlaceBit(open->slot);
+        open->done = true;
       }
     }
     if (!open->error.empty()) throw CommError(open->error, "");
@@ -135,6 +147,7 @@ class ShmTransport final : public Transport {
     return true;
   }
   bool any_thread() const override { return inner_->any_thread(); }
+  bool shares_memory() const override { return true; }
   void Finish() override { inner_->Finish(); }
   void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
 
@@ -146,6 +159,7 @@ class ShmTransport final : public Transport {
     const char* data;
     size_t bytes;
     size_t sent;
+    int place = -1;  // where it was shown instead of copied
   };
   struct Wanted {
     Request request;
@@ -159,22 +173,31 @@ class ShmTransport final : public Transport {
     Letter letter;
     std::vector<char> copy;  // of content that is not in a slot any more
   };
+  struct View {  // of memory of a peer
+    uint64_t id;
+    ShmSegment memory;
+  };
   struct Peer {
     int rank = -1;
+    int64_t pid = 0;
     LaneWriter out;
     LaneReader in;
     ProcessWatch process;
     std::deque<Outgoing> outgoing;
     std::deque<Wanted> wanted;
     std::deque<Held> held;
-    int kept = 0;  // slots in `held`, and loans that are asked for or under way
+    int kept = 0;             // slots in `held`, and loans that are asked for or under way
+    int loans = 0;            // that have come and are not returned
+    bool shows = false;       // its last long message stayed where it was
+    uint32_t showing = 0;     // places of this rank's that it has, or had: bits
+    std::vector<View> views;  // the newest last
   };
   struct Open {
     bool done = false;
     bool is_receive = false;
     int peer = 0;
     int tag = 0;
-    int slot = -1;               // of a loan, unless it lies in `copy`
+    int slot = -1;               // of a loan, unless it lies in `copy`; of what is shown, its place
     const void* lent = nullptr;  // not null: a loan that has come
     std::vector<char> copy;
     std::string error;
@@ -214,6 +237,7 @@ class ShmTransport final : public Transport {
   static bool Push(Peer& peer, Outgoing& message) {
     if (message.bytes <= kLetterBytes)
       return peer.out.TryWrite({message.tag, -1, message.bytes, 0, message.bytes}, message.data);
+    if (message.sent == 0 && Show(peer, message)) return true;
     while (message.sent < message.bytes) {
       const int slot = peer.out.FindSlot();
       if (slot < 0) return false;
@@ -225,6 +249,29 @@ class ShmTransport final : public Transport {
     }
     return true;
   }
+  // Shareable memory is read where it lies: the message is done when the receiver has done with it.
+  static bool Show(Peer& peer, Outgoing& message) {
+    if (message.bytes < kLeastShown) return false;
+    const auto memory = FindShareable(message.data, message.bytes);
+    if (!memory) return false;
+    // A place is taken until somebody has been told that its message is done.
+    int place = kLaneSlots;
+    while (place < kLaneSlots + kLanePlaces && (peer.showing & PlaceBit(place)) != 0) ++place;
+    if (place == kLaneSlots + kLanePlaces) return false;
+    const bool shown = peer.out.TryShow({.tag = message.tag,
+                                         .slot = place,
+                                         .bytes = message.bytes,
+                                         .length = message.bytes,
+                                         .at = static_cast<uint64_t>(message.data - memory->begin),
+                                         .memory_id = memory->id,
+                                         .memory_bytes = memory->bytes,
+                                         .memory_descriptor = memory->descriptor});
+    if (!shown) return false;
+    message.place = place;
+    peer.showing |= PlaceBit(place);
+    return true;
+  }
+  static uint32_t PlaceBit(int slot) { return uint32_t{1} << (slot - kLaneSlots); }
   // Messages of one tag stay in order; a short one passes a long one of another tag that waits for
   // a slot, so signs of life always get through.
   void Flush(Peer& peer) {
@@ -233,7 +280,8 @@ class ShmTransport final : public Transport {
     for (auto message = peer.outgoing.begin(); message != peer.outgoing.end();) {
       const bool blocked = std::find(stuck.begin(), stuck.end(), message->tag) != stuck.end();
       if (!blocked && Push(peer, *message)) {
-        OpenOf(message->request).done = true;
+        OpenOf(message->request).done = message->place < 0;
+        OpenOf(message->request).slot = message->place;
         message = peer.outgoing.erase(message);
         continue;
       }
@@ -259,7 +307,7 @@ class ShmTransport final : public Transport {
         ++held;
         continue;
       }
-      if (held->letter.slot >= 0) --peer.kept;
+      if (held->letter.slot >= 0 && !held->letter.stays()) --peer.kept;
       Deliver(peer, taker, held->letter, &held->copy);
       held = peer.held.erase(held);
     }
@@ -283,6 +331,7 @@ class ShmTransport final : public Transport {
   // Few slots are kept for what nobody awaits: the sender is never stuck for long.
   static void Hold(Peer& peer, const Letter& letter) {
     Held held{letter, {}};
+    if (letter.stays()) return peer.held.push_back(std::move(held));
     const char* content = peer.in.content(letter);
     if (letter.slot >= 0 && peer.kept < kMostHeld) {
       ++peer.kept;
@@ -296,7 +345,8 @@ class ShmTransport final : public Transport {
   // `copy`: the content of a letter that was held without its slot.
   void Deliver(Peer& peer, std::deque<Wanted>::iterator wanted, const Letter& letter,
                std::vector<char>* copy) {
-    const char* content = copy && letter.slot < 0 ? copy->data() : peer.in.content(letter);
+    const char* content = copy && letter.slot < 0 ? copy->data() : Content(peer, letter);
+    if (letter.length > kLetterBytes) peer.shows = letter.stays();
     Open& open = OpenOf(wanted->request);
     const bool fits = letter.bytes == wanted->bytes && letter.begin == wanted->got;
     if (!fits) {
@@ -307,20 +357,45 @@ class ShmTransport final : public Transport {
       peer.wanted.erase(wanted);
       return;
     }
-    if (wanted->borrow) {
+    if (wanted->borrow && letter.length == letter.bytes) {
       if (copy && letter.slot < 0) open.copy = std::move(*copy);
       open.slot = letter.slot;
-      open.lent = content;
-      open.done = true;
-      peer.wanted.erase(wanted);
+      Lend(peer, wanted, content);
       return;
+    }
+    if (wanted->borrow && wanted->got == 0) {  // it comes in pieces
+      open.copy.resize(wanted->bytes);
+      wanted->data = open.copy.data();
     }
     if (letter.length > 0) std::memcpy(wanted->data + letter.begin, content, letter.length);
     if (letter.slot >= 0) peer.in.ReturnSlot(letter.slot);
     wanted->got += letter.length;
     if (wanted->got < wanted->bytes) return;
+    if (wanted->borrow) return Lend(peer, wanted, wanted->data);
     open.done = true;
     peer.wanted.erase(wanted);
+  }
+  void Lend(Peer& peer, std::deque<Wanted>::iterator wanted, const char* content) {
+    Open& open = OpenOf(wanted->request);
+    open.lent = content;
+    open.done = true;
+    ++peer.loans;
+    peer.wanted.erase(wanted);
+  }
+  const char* Content(Peer& peer, const Letter& letter) {
+    return letter.stays() ? ViewOf(peer, letter) + letter.at : peer.in.content(letter);
+  }
+  // Memory of a peer is mapped when it is first shown, and let go when others have come since:
+  // nobody shows what he has freed.
+  const char* ViewOf(Peer& peer, const Letter& letter) {
+    for (const View& view : peer.views)
+      if (view.id == letter.memory_id) return view.memory.data();
+    if (peer.views.size() >= kMostViews && peer.loans == 0) peer.views.erase(peer.views.begin());
+    ShmSegment memory = ShmSegment::Open(peer.pid, letter.memory_descriptor, letter.memory_bytes,
+                                         ShmSegment::Access::kRead);
+    memory.CloseDescriptor();
+    peer.views.push_back({letter.memory_id, std::move(memory)});
+    return peer.views.back().memory.data();
   }
 
   const std::unique_ptr<Transport> inner_;
@@ -355,7 +430,8 @@ std::string OpenSegments(const std::vector<Offer>& offers, ShmSegment mine, Neig
     if (offers[i].descriptor < 0) return offers[i].problem;
     if (i == all.mine) continue;
     try {
-      all.segments[i] = ShmSegment::Open(all.pids[i], offers[i].descriptor, bytes);
+      all.segments[i] =
+          ShmSegment::Open(all.pids[i], offers[i].descriptor, bytes, ShmSegment::Access::kWrite);
     } catch (const CommError& error) {
       return error.what();
     }

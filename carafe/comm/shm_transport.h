@@ -1,4 +1,5 @@
-// Ranks of one host talk through memory that they share; with ranks of other hosts, and where
+// Ranks of one host talk through memory that they share, and read each other's shareable memory
+// (core/shareable_memory.h) where it lies; with ranks of other hosts, and where
 // memory cannot be shared, they talk through another transport.
 #pragma once
 

@@ -12,6 +12,7 @@
 #include "carafe/comm/run_ranks.h"
 #include "carafe/comm/shm_lane.h"
 #include "carafe/comm/thread_transport.h"
+#include "carafe/core/shareable_memory.h"
 #include "tests/support/set_up_only.h"
 #include "tests/support/transport_messages.h"
 
@@ -82,6 +83,84 @@ TEST(ShmTransport, LoansThatAreKeptDoNotStopTheOtherMessages) {
       t.Return(loan);
     }
     for (const auto& got : in) EXPECT_EQ(got, mine);
+  });
+}
+
+// Ints in memory that neighbours can map.
+class Shareable {
+ public:
+  explicit Shareable(const std::vector<int>& content)
+      : memory_(static_cast<int*>(AllocateShareable(content.size() * sizeof(int)))) {
+    std::copy(content.begin(), content.end(), memory_);
+  }
+  ~Shareable() { FreeShareable(memory_); }
+  Shareable(const Shareable&) = delete;
+  Shareable& operator=(const Shareable&) = delete;
+  int* data() const { return memory_; }
+
+ private:
+  int* const memory_;
+};
+
+TEST(ShmTransport, ShowsShareableMemoryWhereItLies) {
+  RunShm(2, [](Transport& t) {
+    constexpr size_t kCount = 200000;  // longer than a slot
+    ASSERT_TRUE(t.shares_memory());
+    const int other = 1 - t.rank();
+    for (int round = 0; round < 20; ++round) {
+      const Shareable mine(Content(kCount, round + t.rank()));  // other memory in every round
+      const Transport::Request send = t.Send(other, 9, mine.data(), kCount * sizeof(int));
+      EXPECT_FALSE(t.Done(send));  // not before the other one has read it
+      std::vector<int> in(kCount);
+      if (round % 2 == 0) {
+        Await(t, t.Receive(other, 9, in.data(), kCount * sizeof(int)));
+      } else {
+        ASSERT_TRUE(t.CanLend(other, kCount * sizeof(int)));
+        const Transport::Request loan = t.Borrow(other, 9, kCount * sizeof(int));
+        Await(t, loan);
+        const int* lent = static_cast<const int*>(t.Lent(loan));
+        in.assign(lent, lent + kCount);
+        t.Return(loan);
+      }
+      EXPECT_EQ(in, Content(kCount, round + other));
+      Await(t, send);
+    }
+  });
+}
+
+TEST(ShmTransport, CopiesWhereMoreIsShownAtATimeThanThereArePlaces) {
+  RunShm(2, [](Transport& t) {
+    constexpr size_t kCount = 9000;
+    const int other = 1 - t.rank();
+    const Shareable mine(Content(kCount, t.rank()));
+    std::vector<Transport::Request> open;
+    std::vector<std::vector<int>> in(3 * kLanePlaces, std::vector<int>(kCount));
+    for (size_t i = 0; i < in.size(); ++i)
+      open.push_back(t.Send(other, 20 + static_cast<int>(i % 3), mine.data(), kCount * 4));
+    for (size_t i = 0; i < in.size(); ++i)
+      open.push_back(t.Receive(other, 20 + static_cast<int>(i % 3), in[i].data(), kCount * 4));
+    while (!open.empty()) std::erase_if(open, [&](auto request) { return t.Done(request); });
+    for (const std::vector<int>& got : in) EXPECT_EQ(got, Content(kCount, other));
+  });
+}
+
+TEST(ShmTransport, ALoanMayComeInPieces) {
+  RunShm(2, [](Transport& t) {
+    constexpr size_t kCount = 300000;  // five slots
+    const int other = 1 - t.rank();
+    const Shareable first(Content(9000, 1));
+    const std::vector<int> second = Content(kCount, t.rank());
+    std::vector<int> in(9000);
+    const Transport::Request shown = t.Send(other, 9, first.data(), 9000 * 4);
+    Await(t, t.Receive(other, 9, in.data(), 9000 * 4));
+    ASSERT_TRUE(t.CanLend(other, kCount * 4));  // it shows what it has, as a rule
+    const Transport::Request send = t.Send(other, 9, second.data(), kCount * 4);
+    const Transport::Request loan = t.Borrow(other, 9, kCount * 4);
+    std::vector<Transport::Request> open = {shown, send, loan};
+    while (!open.empty()) std::erase_if(open, [&](auto request) { return t.Done(request); });
+    const int* lent = static_cast<const int*>(t.Lent(loan));
+    EXPECT_EQ(std::vector<int>(lent, lent + kCount), Content(kCount, other));
+    t.Return(loan);
   });
 }
 

@@ -75,6 +75,10 @@ class Transport {
   virtual const void* Lent(Request) const { return nullptr; }
   virtual void Return(Request) {}
 
+  // Other ranks of this host read what is sent to them where it lies, if it is shareable
+  // (core/shareable_memory.h).
+  virtual bool shares_memory() const { return false; }
+
   // Leaves the group in good order; every rank calls it, with no request open. A transport that is
   // destroyed without it is a rank that has died.
   virtual void Finish() = 0;

@@ -13,8 +13,10 @@ void* Buffer::Grow(Stream& stream, size_t bytes, bool zero) {
   Device& device = stream.device();
   Ensure(device_ == nullptr || device_ == &device, "a blob was used on two devices");
   const bool from_pool = pool_ != nullptr && bytes >= pool_->smallest() && bytes > 0;
-  void* const grown =
-      from_pool ? pool_->Take(stream, bytes) : device.Allocate(bytes == 0 ? 1 : bytes);
+  const auto allocate = [&](size_t size) {
+    return use_ == BufferUse::kShareable ? device.AllocateShareable(size) : device.Allocate(size);
+  };
+  void* const grown = from_pool ? pool_->Take(stream, bytes) : allocate(bytes == 0 ? 1 : bytes);
   if (memory_ != nullptr) {
     device.Copy(stream.native(), grown, memory_, bytes_);
     stream.Synchronize();

@@ -17,10 +17,14 @@
 
 namespace carafe {
 
+// kShareable: processes of other ranks on this host may read it where it lies, if the system
+// allows.
+enum class BufferUse { kOwn, kShareable };
+
 // A piece of device memory; not thread-safe.
 class Buffer {
  public:
-  Buffer() = default;
+  explicit Buffer(BufferUse use = BufferUse::kOwn) : use_(use) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
@@ -41,6 +45,7 @@ class Buffer {
   void* Grow(Stream& stream, size_t bytes, bool zero);
   void Free() noexcept;
 
+  const BufferUse use_;
   Device* device_ = nullptr;
   void* memory_ = nullptr;
   size_t bytes_ = 0;

@@ -8,6 +8,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/core/device.h"
+#include "carafe/core/shareable_memory.h"
 
 namespace carafe {
 namespace {
@@ -43,10 +44,16 @@ class Cpu final : public Device {
     if (bytes >= kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return memory;
   }
+  // Null before the piece says that it is shareable.
+  void* AllocateShareable(size_t bytes) override {
+    void* const memory = bytes == 0 ? nullptr : carafe::AllocateShareable(bytes);
+    return memory == nullptr ? Allocate(bytes) : memory;
+  }
   void Free(void* memory) noexcept override {
     if (memory == nullptr) return;
     void* start = nullptr;
     std::memcpy(&start, static_cast<char*>(memory) - sizeof(start), sizeof(start));
+    if (start == nullptr) return FreeShareable(memory);
     std::free(start);
   }
   void* CreateStream() override { return nullptr; }

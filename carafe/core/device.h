@@ -17,7 +17,9 @@ class Device {
   virtual std::string name() const = 0;  // "CPU", "GPU 0 (…)"
   // 64-byte aligned and zeroed. Throws DataError("out of memory") with the size asked for.
   virtual void* Allocate(size_t bytes) = 0;
-  virtual void Free(void* memory) noexcept = 0;
+  // The same, where other processes can map it if the system allows that (shareable_memory.h).
+  virtual void* AllocateShareable(size_t bytes) { return Allocate(bytes); }
+  virtual void Free(void* memory) noexcept = 0;  // of either
   virtual void* CreateStream() = 0;
   virtual void DestroyStream(void* stream) noexcept = 0;
   virtual void Synchronize(void* stream) = 0;

@@ -74,14 +74,15 @@ size_t Net<T>::LetGradientsTakeTurns(std::vector<int64_t>* offsets) const {
 }
 
 template <typename T>
-void Net<T>::PlaceGradients(Stream& stream, GradientLife life) {
-  if (gradient_arena_ != nullptr && life == gradient_life_) return;
+void Net<T>::PlaceGradients(Stream& stream, GradientLife life, BufferUse use) {
+  if (gradient_arena_ != nullptr && life == gradient_life_ && use == gradient_use_) return;
   gradient_life_ = life;
+  gradient_use_ = use;
   size_t count = static_cast<size_t>(arena_count_);
   std::vector<int64_t> offsets(params_.size());
   for (size_t p = 0; p < params_.size(); ++p) offsets[p] = params_[p].arena_offset;
   if (life == GradientLife::kBackward) count = LetGradientsTakeTurns(&offsets);
-  gradient_arena_ = std::make_shared<Buffer>();
+  gradient_arena_ = std::make_shared<Buffer>(use);
   gradient_arena_->Get(stream, count * sizeof(T));
   for (size_t p = 0; p < params_.size(); ++p) {
     params_[p].blob->PlaceDiff(gradient_arena_, offsets[p]);
@@ -99,8 +100,8 @@ template int Net<float>::OnlyUserOf(int) const;
 template int Net<double>::OnlyUserOf(int) const;
 template std::pair<int, int> Net<float>::GradientSpan(int) const;
 template std::pair<int, int> Net<double>::GradientSpan(int) const;
-template void Net<float>::PlaceGradients(Stream&, GradientLife);
-template void Net<double>::PlaceGradients(Stream&, GradientLife);
+template void Net<float>::PlaceGradients(Stream&, GradientLife, BufferUse);
+template void Net<double>::PlaceGradients(Stream&, GradientLife, BufferUse);
 template size_t Net<float>::LetGradientsTakeTurns(std::vector<int64_t>*) const;
 template size_t Net<double>::LetGradientsTakeTurns(std::vector<int64_t>*) const;
 

@@ -81,7 +81,7 @@ class Net {
 
   // Where gradients lie from now on, all 0; after Initialise they have the life of a step. Those of
   // frozen parameters keep a place of their own.
-  void PlaceGradients(Stream& stream, GradientLife life);
+  void PlaceGradients(Stream& stream, GradientLife life, BufferUse use = BufferUse::kOwn);
 
   // Returns the loss: the sum over all tops of loss_weight times their elements.
   double Forward(RunContext& run, ParamEvents* events = nullptr);
@@ -204,6 +204,7 @@ class Net {
                                              // the layer that does it; or -1
   std::shared_ptr<Buffer> value_arena_, gradient_arena_;
   GradientLife gradient_life_ = GradientLife::kStep;
+  BufferUse gradient_use_ = BufferUse::kOwn;
   std::shared_ptr<Buffer> scratch_ = std::make_shared<Buffer>();  // of layers, while they run
   MemorySharing sharing_ = MemorySharing::kNone;
   std::shared_ptr<MemoryPool> pool_;

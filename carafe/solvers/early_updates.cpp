@@ -29,7 +29,8 @@ bool Solver<T>::GetsGradient(const Param<T>& param) const {
 template <typename T>
 void Solver<T>::ChooseWhenToUpdate() {
   early_ = CanUpdateEarly();
-  net_->PlaceGradients(stream_, early_ ? GradientLife::kBackward : GradientLife::kStep);
+  net_->PlaceGradients(stream_, early_ ? GradientLife::kBackward : GradientLife::kStep,
+                       group_->shares_memory() ? BufferUse::kShareable : BufferUse::kOwn);
   in_parts_.assign(net_->params().size(), false);
   for (size_t p = 0; p < in_parts_.size(); ++p) {
     const Param<T>& param = net_->params()[p];

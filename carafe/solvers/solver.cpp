@@ -135,11 +135,11 @@ void Solver<T>::Connect(const std::string& exchange, Group& group, const Connect
   exchange_.reset();  // of an earlier call
   exchange_name_ = exchange;
   connect_ = options;
+  group_ = &group;
   ChooseWhenToUpdate();
   ListExchanged();
   const std::vector<ParamInfo<T>> infos = ParamInfos();
   CopyRunningToWorkers();
-  group_ = &group;
   if (options_.replica.count > 1) team_sum_ = std::make_unique<TeamSum>(workers(), group);
   exchange_ = MakeExchange<T>(
       exchange,
