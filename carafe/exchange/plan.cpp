@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/comm/comm_thread.h"
 
 namespace carafe {
 namespace {
@@ -110,13 +111,28 @@ template std::vector<int> ArenaOrder(std::span<const ParamInfo<double>>);
 template Plan MakePlan<float>(std::span<const ParamInfo<float>>, size_t, std::span<const int>);
 template Plan MakePlan<double>(std::span<const ParamInfo<double>>, size_t, std::span<const int>);
 
-void ComparePlans(Group& group, const Plan& plan) {
-  const std::vector<std::string> texts = group.AllGather(plan.text, "the plans of the exchange");
+std::string SchemeText(const Group& group, const SchemeKind& kind, const SchemeSettings& settings,
+                       int workers) {
+  const int local =
+      settings.local > 0 ? settings.local : LocalRanks(group.thread()->hosts());  // as will be used
+  return fmt::format(
+      "exchange {}\nsum {}\nmessages {}\ntree_branches {}\nexchange_timeout {}\nworkers {}\n"
+      "ranks of a host {}\n",
+      kind.name, settings.algorithm,
+      settings.message_bytes == 0 ? "as measured"
+                                  : fmt::format("of {} bytes", settings.message_bytes),
+      settings.branches, settings.timeout < 0 ? "none" : fmt::format("{} s", settings.timeout),
+      workers, local);
+}
+
+void ComparePlans(Group& group, const std::string& scheme, const Plan& plan) {
+  const std::vector<std::string> texts =
+      group.AllGather(scheme + plan.text, "the plans of the exchange");
   for (int r = 1; r < group.size(); ++r)
     if (texts[r] != texts[0])
-      throw ConfigError(fmt::format("rank {} on {} would exchange other parameters: {}", r,
+      throw ConfigError(fmt::format("rank {} on {} has another plan of the exchange: {}", r,
                                     group.host(r), FirstDifference(texts[0], texts[r])),
-                        "all ranks must read the same net and the same flags");
+                        "all ranks must read the same net and be given the same settings");
 }
 
 }  // namespace carafe

@@ -44,8 +44,12 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
 template <typename T>
 std::vector<int> ArenaOrder(std::span<const ParamInfo<T>> params);
 
-// A collective call. Throws ConfigError, on every rank, naming the first line that differs and
-// whose it is.
-void ComparePlans(Group& group, const Plan& plan);
+// All that decides, beside the buckets, which messages a rank sends and awaits, one line each: must
+// be equal on all ranks. When they leave may differ (overlap, threads), so that is not in it.
+std::string SchemeText(const Group& group, const SchemeKind& kind, const SchemeSettings& settings,
+                       int workers);
+// A collective call. Throws ConfigError, on every rank, naming the first line of scheme and plan
+// that differs, both values, and whose they are.
+void ComparePlans(Group& group, const std::string& scheme, const Plan& plan);
 
 }  // namespace carafe

@@ -57,6 +57,9 @@ class Synchronous final : public Exchange<T> {
         serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
         guard_(plan_, setup.workers),
         ready_times_(setup.params.size()) {
+    // First, so that what only some ranks were given is named as that.
+    if (several_ranks_)
+      ComparePlans(setup.group, SchemeText(setup.group, kind, setup.scheme, setup.workers), plan_);
     if (setup.scheme.timeout >= 0 && !kind.may_leave_out)
       throw ConfigError(
           fmt::format("--exchange_timeout is for --exchange=server, not for {}", kind.name),
@@ -67,7 +70,6 @@ class Synchronous final : public Exchange<T> {
       carrier_ = MakeLocalCarrier<T>(std::move(places));
       return;
     }
-    ComparePlans(setup.group, plan_);
     carrier_ = MakeRankCarrier<T>(kind, setup.scheme, *setup.group.thread(), std::move(places),
                                   Names<T>(plan_, setup.params));
   }
