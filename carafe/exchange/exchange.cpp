@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "carafe/comm/comm_thread.h"
 #include "carafe/exchange/synchronous.h"
 
@@ -16,9 +19,12 @@ std::string DescribeExchange(const Group& group, const std::string& exchange,
                              const SchemeSettings& scheme) {
   if (group.size() == 1) return "";
   SchemeSettings settings = scheme;
-  settings.local = LocalRanks(group.thread()->hosts());
-  return fmt::format("{}: {}; by {}", exchange,
-                     FindScheme(exchange).describe(settings, group.size()), group.thread()->way());
+  const std::vector<std::string> hosts = group.thread()->hosts();
+  settings.local = LocalRanks(hosts);
+  const std::string flat = settings.algorithm == "auto" ? WhyFlat(hosts) : "";  // else asked for
+  return fmt::format("{}: {}{}; by {}", exchange,
+                     FindScheme(exchange).describe(settings, group.size()),
+                     flat.empty() ? "" : fmt::format(" (flat: {})", flat), group.thread()->way());
 }
 
 template std::unique_ptr<Exchange<float>> MakeExchange(const std::string&,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
 
 #include "carafe/base/error.h"
@@ -54,6 +55,22 @@ int LocalRanks(const std::vector<std::string>& hosts) {
     if (hosts[r] != hosts[r / local * local]) return 1;
   }
   return static_cast<int>(local);
+}
+
+std::string WhyFlat(const std::vector<std::string>& hosts) {
+  std::map<std::string, unsigned> ranks;  // of each host
+  for (const std::string& host : hosts) ++ranks[host];
+  const auto [fewest, most] = std::minmax_element(
+      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const unsigned local = most->second;
+  if (ranks.size() == 1 || local == 1 || LocalRanks(hosts) > 1) return "";
+  if (fewest->second != local)
+    return fmt::format("hosts have {} to {} ranks: start as many on each, a power of two",
+                       fewest->second, local);
+  if (!std::has_single_bit(local))
+    return fmt::format("hosts have {} ranks each, not a power of two: start {} or {} on each",
+                       local, std::bit_floor(local), std::bit_ceil(local));
+  return "ranks of one host are not neighbours: use mpirun --map-by slot or srun -m block";
 }
 
 template <typename T>

@@ -28,6 +28,9 @@ struct SchemeSettings {
 // How many neighbouring ranks each host has, if that is the same power of two everywhere: then sums
 // inside hosts first have the bits of any other sum. Else 1: every rank counts as a host.
 int LocalRanks(const std::vector<std::string>& hosts);
+// Why sums are not made inside hosts first, and what helps, in a few words; "" if they are, or if
+// there is nothing to gain: one host only, or one rank on each.
+std::string WhyFlat(const std::vector<std::string>& hosts);
 
 struct SchemeKind {
   std::string name;
