@@ -59,7 +59,7 @@ void SimNetwork::At(double time, int rank, std::function<void()> what) {
 
 void SimNetwork::Run(const std::function<void(int rank)>& wake) {
   for (int r = 0; r < size(); ++r) wake(r);
-  while (!events_.empty()) {
+  while (!events_.empty() || ReleaseHeld()) {
     now_ = events_.top().time;
     while (!events_.empty() && events_.top().time == now_) {
       const Event event = events_.top();
@@ -76,6 +76,12 @@ void SimNetwork::Run(const std::function<void(int rank)>& wake) {
       if (!dead(r)) wake(r);
     }
   }
+}
+
+void SimNetwork::Kill(int rank) {
+  ranks_[static_cast<size_t>(rank)].dead = true;
+  for (int r = 0; r < size(); ++r)
+    if (r != rank) At(now_ + options_.latency, r, nullptr);
 }
 
 SimNetwork::Request SimNetwork::Begin(int rank, int peer) {
@@ -118,21 +124,21 @@ SimNetwork::Request SimNetwork::Send(int from, int to, int tag, const void* data
   const int64_t number = sender.sent[to]++;
   ++messages_;
   bytes_ += static_cast<int64_t>(bytes);
+  if (on_send_) on_send_(from, to, tag, bytes);
   const Request request = Begin(from, to);
   bool dropped = false;
+  bool reordered = false;
   int copies = 1;
   double delay = 0;
   if (options_.jitter > 0) delay = std::uniform_real_distribution<>(0, options_.jitter)(random_);
   for (const SimFault& fault : faults_) {
     if (fault.from != from || fault.to != to || fault.message != number) continue;
     if (fault.kind == SimFault::Kind::kKill) {
-      sender.dead = true;
-      // Whoever waits for it notices.
-      for (int r = 0; r < size(); ++r)
-        if (r != from) At(now_ + options_.latency, r, nullptr);
+      Kill(from);
       return request;
     }
     dropped |= fault.kind == SimFault::Kind::kDrop;
+    reordered |= fault.kind == SimFault::Kind::kReorder;
     if (fault.kind == SimFault::Kind::kDuplicate) copies = 2;
     if (fault.kind == SimFault::Kind::kDelay) delay += fault.seconds;
   }
@@ -156,7 +162,8 @@ SimNetwork::Request SimNetwork::Send(int from, int to, int tag, const void* data
     Complete(from, request);
     if (dropped) return;
     for (int i = 0; i < copies; ++i)
-      At(arrival, to, [=, this] { Deliver(from, to, tag, message); });
+      At(arrival, to,
+         [=, this] { reordered ? Hold(from, to, tag, message) : Deliver(from, to, tag, message); });
   });
   return request;
 }
@@ -173,7 +180,23 @@ SimNetwork::Request SimNetwork::Receive(int to, int from, int tag, void* data, s
 void SimNetwork::Deliver(int from, int to, int tag, const Message& message) {
   Queue& queue = ranks_[static_cast<size_t>(to)].queues[KeyOf(from, tag)];
   queue.messages.push_back(message);
+  for (Message& held : std::exchange(queue.held, {})) queue.messages.push_back(std::move(held));
   Match(from, to, tag, queue);
+}
+
+void SimNetwork::Hold(int from, int to, int tag, const Message& message) {
+  ranks_[static_cast<size_t>(to)].queues[KeyOf(from, tag)].held.push_back(message);
+  holding_.push_back({from, to, tag});
+}
+
+// Those that nothing has followed come now; says whether there were any.
+bool SimNetwork::ReleaseHeld() {
+  for (const auto& [from, to, tag] : std::exchange(holding_, {})) {
+    Queue& queue = ranks_[static_cast<size_t>(to)].queues[KeyOf(from, tag)];
+    for (const Message& held : std::exchange(queue.held, {}))
+      At(now_, to, [=, this, from = from, to = to, tag = tag] { Deliver(from, to, tag, held); });
+  }
+  return !events_.empty();
 }
 
 void SimNetwork::Match(int from, int to, int tag, Queue& queue) {

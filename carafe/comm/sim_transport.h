@@ -3,6 +3,7 @@
 // is sent may have no memory at all, only a size.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "carafe/comm/transport.h"
@@ -26,7 +28,14 @@ struct SimOptions {
 
 // What happens to the message-th message (from 0) that `from` sends to `to`.
 struct SimFault {
-  enum class Kind { kDrop, kDelay, kDuplicate, kKill };  // kKill: `from` dies instead of sending
+  enum class Kind {
+    kDrop,
+    kDelay,
+    kDuplicate,
+    kReorder,  // it and the next of the same (from, to, tag) change places; if none follows, it
+               // comes when nothing else happens any more
+    kKill,     // `from` dies instead of sending
+  };
   Kind kind;
   int from, to;
   int64_t message;
@@ -44,6 +53,11 @@ class SimNetwork {
   bool dead(int rank) const { return ranks_[static_cast<size_t>(rank)].dead; }
   // `what` happens at that time (not before now); the rank is woken after it.
   void At(double time, int rank, std::function<void()> what);
+  // The rank dies now, with all that it has not sent whole; whoever waits for it notices.
+  void Kill(int rank);
+  // `on_send` is told of every message.
+  using Watcher = std::function<void(int from, int to, int tag, size_t bytes)>;
+  void Watch(Watcher on_send) { on_send_ = std::move(on_send); }
   // Until nothing is to come: at each moment all that happens, then wake(rank) for every rank that
   // something happened to. wake() polls until nothing moves.
   void Run(const std::function<void(int rank)>& wake);
@@ -75,6 +89,7 @@ class SimNetwork {
   struct Queue {  // of one (from, to, tag)
     std::vector<Message> messages;
     std::vector<PendingReceive> receives;
+    std::vector<Message> held;  // until the next has come (kReorder)
     size_t first_message = 0, first_receive = 0;
     double last_arrival = 0;
   };
@@ -99,6 +114,8 @@ class SimNetwork {
   bool Done(int rank, Request request);
   void Complete(int rank, Request request);
   void Deliver(int from, int to, int tag, const Message& message);
+  void Hold(int from, int to, int tag, const Message& message);
+  bool ReleaseHeld();
   void Match(int from, int to, int tag, Queue& queue);
 
   const SimOptions options_;
@@ -108,6 +125,8 @@ class SimNetwork {
   std::vector<std::unique_ptr<RankTransport>> transports_;
   std::priority_queue<Event> events_;
   std::vector<int> touched_;
+  std::vector<std::array<int, 3>> holding_;  // from, to and tag of queues that hold messages back
+  Watcher on_send_;
   uint64_t order_ = 0;
   double now_ = 0;
   int64_t messages_ = 0;

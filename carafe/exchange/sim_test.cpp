@@ -5,178 +5,19 @@
 
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/comm/sim_transport.h"
 #include "carafe/exchange/scheme.h"
-#include "tests/support/tree_by_hand.h"
+#include "tests/support/sim_cluster.h"
 
 namespace carafe {
 namespace {
 
-// Workers that compute nothing but take their time: in every step the backward pass announces the
-// buckets one after the other, and the next forward pass waits for each in turn.
-class Cluster {
- public:
-  struct Setup {
-    std::string scheme = "allreduce";
-    SchemeSettings settings = {};
-    int ranks = 4;
-    std::vector<int64_t> counts = {};  // in the order of the backward pass
-    int steps = 1;
-    bool payload = true;
-    double backward = 0, forward = 0;  // seconds per bucket
-  };
-
-  Cluster(const Setup& setup, SimNetwork& network)
-      : setup_(setup), network_(network), workers_(static_cast<size_t>(setup.ranks)) {
-    const int buckets = static_cast<int>(setup.counts.size());
-    for (int r = 0; r < setup.ranks; ++r) {
-      Worker& worker = workers_[static_cast<size_t>(r)];
-      std::vector<BucketPlace<float>> places;
-      for (int b = 0; b < buckets; ++b) {
-        const int64_t count = setup.counts[static_cast<size_t>(b)];
-        BucketPlace<float> place{.count = count, .priority = buckets - b};
-        if (setup.payload) {
-          worker.gradients.emplace_back(count);
-          worker.values.emplace_back(count);
-          place.gradient = worker.gradients.back().data();
-          place.value = worker.values.back().data();
-        }
-        places.push_back(place);
-      }
-      worker.ready.resize(static_cast<size_t>(buckets), 0);
-      worker.agreement = std::make_unique<Agreement<float>>(
-          FindScheme(setup.scheme), setup.settings, r, setup.ranks, places, ChannelTags{100, 1000});
-    }
-    for (int r = 0; r < setup.ranks; ++r) Backward(r, 0);
-  }
-
-  void Run() {
-    network_.Run([this](int r) { Wake(r); });
-  }
-
-  // All ranks have made all steps.
-  bool complete() const {
-    return std::all_of(workers_.begin(), workers_.end(),
-                       [&](const Worker& worker) { return worker.step == setup_.steps; });
-  }
-  const Agreement<float>& agreement(int r) const {
-    return *workers_[static_cast<size_t>(r)].agreement;
-  }
-  const std::vector<float>& value(int r, int b) const {
-    return workers_[static_cast<size_t>(r)].values[static_cast<size_t>(b)];
-  }
-  std::optional<std::string> error(int r) const { return workers_[static_cast<size_t>(r)].error; }
-  int failures() const {
-    return static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
-                                          [](const Worker& w) { return w.error.has_value(); }));
-  }
-  double first_forward_done = -1;  // of rank 0, step 1, the layer that is needed first
-  double last_value_there = -1;    // of rank 0, step 1
-
- private:
-  struct Worker {
-    std::unique_ptr<Agreement<float>> agreement;
-    std::vector<std::vector<float>> gradients, values;
-    std::vector<int> ready;  // steps whose values are there, by bucket
-    int step = 0;
-    int waits_for = -1;  // in the forward pass: a bucket
-    std::optional<std::string> error;
-  };
-
-  int buckets() const { return static_cast<int>(setup_.counts.size()); }
-
-  static float Gradient(int rank, int step, int bucket, int64_t i) {
-    return OrderSensitive<float>(rank, step * 5 + bucket * 17 + i);
-  }
-
-  void Backward(int r, int bucket) {
-    if (bucket == buckets()) {
-      Forward(r, bucket - 1);
-      return;
-    }
-    network_.At(network_.now() + setup_.backward, r, [this, r, bucket] {
-      Worker& worker = workers_[static_cast<size_t>(r)];
-      if (setup_.payload)
-        for (int64_t i = 0; i < setup_.counts[static_cast<size_t>(bucket)]; ++i)
-          worker.gradients[static_cast<size_t>(bucket)][static_cast<size_t>(i)] =
-              Gradient(r, worker.step, bucket, i);
-      worker.agreement->OnGradients(bucket);
-      Backward(r, bucket + 1);
-    });
-  }
-
-  void Forward(int r, int bucket) {
-    Worker& worker = workers_[static_cast<size_t>(r)];
-    if (bucket < 0) {
-      if (++worker.step < setup_.steps) Backward(r, 0);
-      return;
-    }
-    worker.waits_for = bucket;
-    if (worker.ready[static_cast<size_t>(bucket)] > worker.step) Pass(r);
-  }
-
-  // What the forward pass waited for is there.
-  void Pass(int r) {
-    Worker& worker = workers_[static_cast<size_t>(r)];
-    const int bucket = std::exchange(worker.waits_for, -1);
-    network_.At(network_.now() + setup_.forward, r, [this, r, bucket] {
-      if (r == 0 && first_forward_done < 0) first_forward_done = network_.now();
-      Forward(r, bucket - 1);
-    });
-  }
-
-  void Wake(int r) {
-    Worker& worker = workers_[static_cast<size_t>(r)];
-    if (worker.error) return;
-    try {
-      while (worker.agreement->Poll(network_.transport(r)) || Serve(r)) {
-      }
-    } catch (const Error& error) {
-      worker.error = error.what();
-    }
-  }
-
-  bool Serve(int r) {
-    Worker& worker = workers_[static_cast<size_t>(r)];
-    bool moved = false;
-    for (int b : worker.agreement->TakeSums()) {
-      moved = true;
-      if (setup_.payload) Update(worker, b);
-      worker.agreement->OnUpdated(b);
-    }
-    for (int b : worker.agreement->TakeValues()) {
-      moved = true;
-      if (r == 0 && worker.step == 0) last_value_there = network_.now();
-      ++worker.ready[static_cast<size_t>(b)];
-      if (worker.waits_for == b) Pass(r);
-    }
-    return moved;
-  }
-
-  void Update(Worker& worker, int b) {
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < setup_.counts[static_cast<size_t>(b)]; ++i) {
-      const float sum = worker.gradients[static_cast<size_t>(b)][static_cast<size_t>(i)];
-      wrong += sum != TreeByHand<float>(0, setup_.ranks, [&](int part) {
-                 return Gradient(part, worker.step, b, i);
-               });
-      worker.values[static_cast<size_t>(b)][static_cast<size_t>(i)] -= sum;
-    }
-    EXPECT_EQ(wrong, 0) << "bucket " << b << " of step " << worker.step;
-  }
-
-  const Setup setup_;
-  SimNetwork& network_;
-  std::vector<Worker> workers_;
-};
-
 const char* const kSchemes[] = {"allreduce", "server", "tree"};
 
-void ExpectEqualValues(const Cluster& cluster, int ranks, int buckets) {
+void ExpectEqualValues(const SimCluster& cluster, int ranks, int buckets) {
   for (int r = 1; r < ranks; ++r)
     for (int b = 0; b < buckets; ++b) ASSERT_EQ(cluster.value(r, b), cluster.value(0, b));
 }
@@ -186,8 +27,8 @@ TEST(Sim, EverySchemeGivesTheSameValuesOnEveryRank) {
   for (const char* scheme : kSchemes)
     for (int ranks : {5}) {
       SimNetwork network(ranks);
-      Cluster cluster({.scheme = scheme, .ranks = ranks, .counts = {300, 7, 5000}, .steps = 4},
-                      network);
+      SimCluster cluster({.scheme = scheme, .ranks = ranks, .counts = {300, 7, 5000}, .steps = 4},
+                         network);
       cluster.Run();
       ASSERT_TRUE(cluster.complete()) << scheme;
       ExpectEqualValues(cluster, ranks, 3);
@@ -203,7 +44,7 @@ TEST(Sim, RandomDelaysChangeNothingAndNeverDeadlock) {
     for (uint64_t seed = 0; seed < 3334; ++seed) {
       const int ranks = 2 + static_cast<int>(seed % 5);
       SimNetwork network(ranks, {.jitter = seed % 2 ? 1e-3 : 1e-5, .seed = seed});
-      Cluster cluster(
+      SimCluster cluster(
           {.scheme = scheme,
            .settings = {.message_bytes = 64, .algorithm = seed % 3 ? "auto" : "halving"},
            .ranks = ranks,
@@ -229,8 +70,8 @@ TEST(Sim, AThousandRanksMoveTheBytesOfTheFormulas) {
   const int64_t n = (1000 + 20480) * int64_t{sizeof(float)};
   const auto run = [&](const std::string& scheme, int ranks) {
     SimNetwork network(ranks);
-    auto cluster = std::make_unique<Cluster>(
-        Cluster::Setup{
+    auto cluster = std::make_unique<SimCluster>(
+        SimCluster::Setup{
             .scheme = scheme, .ranks = ranks, .counts = counts, .steps = kSteps, .payload = false},
         network);
     cluster->Run();
@@ -266,8 +107,8 @@ TEST(Sim, WhatForwardNeedsFirstOvertakes) {
   // The first bucket of the backward pass is long, the last short and urgent: its values are there,
   // and the forward pass goes on, before the long one has arrived.
   SimNetwork network(4, {.latency = 1e-5, .bandwidth = 1e8});
-  Cluster cluster({.ranks = 4, .counts = {4 << 20, 1000}, .payload = false, .backward = 1e-3},
-                  network);
+  SimCluster cluster({.ranks = 4, .counts = {4 << 20, 1000}, .payload = false, .backward = 1e-3},
+                     network);
   cluster.Run();
   ASSERT_TRUE(cluster.complete());
   EXPECT_LT(cluster.first_forward_done, cluster.last_value_there / 2);
@@ -276,10 +117,10 @@ TEST(Sim, WhatForwardNeedsFirstOvertakes) {
 TEST(Sim, ALostMessageHoldsTheStepAndItsSenderIsNamed) {
   for (const char* scheme : kSchemes) {
     SimNetwork network(4, {}, {{SimFault::Kind::kDrop, 1, 0, 3}});
-    Cluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
+    SimCluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
     cluster.Run();
     EXPECT_FALSE(cluster.complete()) << scheme;
-    EXPECT_THAT(cluster.agreement(0).Awaited(), ::testing::Contains(1)) << scheme;
+    EXPECT_THAT(cluster.Awaited(0), ::testing::Contains(1)) << scheme;
   }
 }
 
@@ -287,7 +128,7 @@ TEST(Sim, ARankThatDiesIsNoticedByThoseThatWaitForIt) {
   for (const char* scheme : kSchemes)
     for (int64_t message = 0; message < 12; ++message) {
       SimNetwork network(4, {}, {{SimFault::Kind::kKill, 1, 0, message}});
-      Cluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
+      SimCluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
       cluster.Run();
       ASSERT_TRUE(network.dead(1));
       EXPECT_FALSE(cluster.complete());
@@ -300,7 +141,7 @@ TEST(Sim, ARepeatedMessageIsRefusedOrHarmlessNeverAdded) {
   for (const char* scheme : kSchemes)
     for (int64_t message = 0; message < 12; ++message) {
       SimNetwork network(3, {}, {{SimFault::Kind::kDuplicate, 1, 0, message}});
-      Cluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
+      SimCluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
       cluster.Run();  // sums are checked on the way
       if (cluster.complete()) ExpectEqualValues(cluster, 3, 2);
     }
@@ -309,7 +150,7 @@ TEST(Sim, ARepeatedMessageIsRefusedOrHarmlessNeverAdded) {
 TEST(Sim, ADelayedMessageDelaysAndNoMore) {
   for (const char* scheme : kSchemes) {
     SimNetwork network(3, {}, {{SimFault::Kind::kDelay, 1, 0, 2, 5.0}});
-    Cluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
+    SimCluster cluster({.scheme = scheme, .ranks = 3, .counts = {3000, 70}, .steps = 3}, network);
     cluster.Run();
     EXPECT_TRUE(cluster.complete());
     EXPECT_GT(network.now(), 5.0);
