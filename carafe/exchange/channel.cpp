@@ -31,12 +31,13 @@ Channel::Channel(int rank, int size, const std::vector<int>& peers, const Channe
       listening_(peers.size()) {
   for (int peer : peers_) {
     Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
-    state_[peer].flying.resize(kWindow + 1);
+    state_[peer] = std::make_unique<Peer>();
+    state_[peer]->flying.resize(kWindow + 1);
   }
 }
 
 void Channel::Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket) {
-  state_[to].queue.push({priority, order_++, notice, data, ticket});
+  state_[to]->queue.push({priority, order_++, notice, data, ticket});
   ++open_;
   bytes_sent_ += static_cast<int64_t>(notice.bytes);
 }
@@ -50,7 +51,7 @@ bool Channel::Poll(Transport& transport, ChannelEvents& events) {
   bool moved = false;
   started_ = true;
   for (int rank : peers_) {
-    Peer& peer = state_[rank];
+    Peer& peer = *state_[rank];
     const bool received = PollReceives(transport, rank, peer, events);
     // What has come may cause a message, which then says that it has arrived.
     moved |= PollSends(transport, rank, peer, !received, events) || received;
@@ -69,7 +70,7 @@ bool Channel::OwesAnswer(const Peer& peer) const {
 
 bool Channel::OwesAnswer() const {
   return std::any_of(peers_.begin(), peers_.end(),
-                     [this](int rank) { return OwesAnswer(state_[rank]); });
+                     [this](int rank) { return OwesAnswer(*state_[rank]); });
 }
 
 void Channel::Answered(Peer& peer, uint32_t arrived) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -144,11 +145,11 @@ class Channel {
   const size_t longest_;
   const size_t most_under_way_;  // bytes to one peer, where sends are buffered
   std::vector<int> peers_;
-  std::vector<Peer> state_;               // by rank; empty for those that are not peers
-  std::vector<std::vector<char>> lent_;   // letters, by loan; empty if returned
-  std::vector<std::vector<char>> spare_;  // letters that were returned
-  int64_t open_ = 0;                      // sends and payloads that are not done
-  size_t listening_ = 0;                  // peers that have not closed
+  std::vector<std::unique_ptr<Peer>> state_;  // by rank; null for those that are not peers
+  std::vector<std::vector<char>> lent_;       // letters, by loan; empty if returned
+  std::vector<std::vector<char>> spare_;      // letters that were returned
+  int64_t open_ = 0;                          // sends and payloads that are not done
+  size_t listening_ = 0;                      // peers that have not closed
   bool started_ = false;
   bool closed_ = false;
   uint64_t order_ = 0;
