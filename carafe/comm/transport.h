@@ -34,7 +34,7 @@ class Transport {
  public:
   // A send or receive under way. 0 is none, and done.
   using Request = uint64_t;
-  static constexpr size_t kMaxBytes = size_t{1} << 30;
+  static constexpr size_t kMaxBytes = (size_t{1} << 30) - 1;  // under 1 GiB
 
   virtual ~Transport() = default;
   virtual int rank() const = 0;

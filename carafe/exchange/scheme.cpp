@@ -12,11 +12,17 @@
 namespace carafe {
 namespace {
 
+// About half of what a transport takes: parts of a chunk that cannot be cut evenly are an element
+// longer.
+constexpr size_t kLongestMessage = size_t{1} << 29;
+static_assert(kLongestMessage < Transport::kMaxBytes);
+
 template <typename T>
 std::vector<Journey<T>> JourneysOf(const SchemeKind& kind, const SchemeSettings& settings, int rank,
                                    int size, const std::vector<BucketPlace<T>>& buckets) {
   SchemeSettings with_size = settings;
   if (with_size.message_bytes == 0) with_size.message_bytes = kFirstMessageBytes;
+  with_size.message_bytes = std::min(with_size.message_bytes, kLongestMessage);
   if (with_size.local == 0) with_size.local = 1;
   std::vector<Journey<T>> journeys;
   const auto bytes = [](int64_t count) { return count * static_cast<int64_t>(sizeof(T)); };
