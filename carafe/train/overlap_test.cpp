@@ -7,7 +7,10 @@
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "carafe/base/file.h"
 #include "carafe/comm/run_ranks.h"
@@ -127,19 +130,20 @@ bool AnyBetween(const std::vector<double>& times, double begin, double end) {
 
 // Iterations in which a gradient left before the backward pass ended, and in which some of the
 // iterations before had not arrived when the forward pass began.
-std::pair<int, int> Overlapped(bool overlap) {
+std::pair<int, int> Overlapped(const std::string& in_solver, std::optional<bool> flag) {
   const TestFolder folder;
   TrainOptions options;
   options.write_files = false;
   options.watch_signals = false;
-  options.overlap = overlap;
+  options.overlap = flag;
   options.bucket_mb = 0.01;
   options.observe.trace = folder / "trace.json";
   RunRanks(
       2,
       [&](Group& group) {
         Stream stream;
-        Trainer<float> trainer(ParseSolverSpec(kSolver, "solver.prototxt"), options, group, stream);
+        Trainer<float> trainer(ParseSolverSpec(kSolver + in_solver, "solver.prototxt"), options,
+                               group, stream);
         trainer.Run();
       },
       {},
@@ -164,13 +168,18 @@ std::pair<int, int> Overlapped(bool overlap) {
 }
 
 TEST(Overlap, GradientsLeaveBeforeBackwardEndsAndForwardBeginsBeforeTheyHaveArrived) {
-  const auto [early, late] = Overlapped(true);
+  const auto [early, late] = Overlapped("", {});
   EXPECT_GE(early, 1);  // a loaded machine may wake the communication thread late
   EXPECT_GE(late, 1);
 }
 
 TEST(Overlap, OffMeansThatNothingLeavesBeforeBackwardEnds) {
-  EXPECT_EQ(Overlapped(false).first, 0);
+  EXPECT_EQ(Overlapped("", false).first, 0);
+}
+
+TEST(Overlap, TheSolverTurnsItOffAndTheFlagOnAgain) {
+  EXPECT_EQ(Overlapped(" overlap: false", {}).first, 0);
+  EXPECT_GE(Overlapped(" overlap: false", true).first, 1);
 }
 
 }  // namespace
