@@ -52,6 +52,16 @@ class Train(CarafeTest):
         self.assertEqual(len(waits), 1)
         self.assertTrue(0 <= waits[0] <= 1, waits)
 
+    def test_the_solver_chooses_the_exchange_unless_the_flag_does(self):
+        self.write_solver(max_iter=2, more='exchange: "server" overlap: false\n')
+        for flags, plan in ([], "server"), (["--exchange=tree"], "tree"):
+            log = "\n".join(self.log_of(self.carafe("train", "--solver=solver.prototxt", *flags, ranks=2)))
+            self.assertEqual(re.findall(r"^exchange plan: (\w+):", log, re.M), [plan])
+        self.write_solver(max_iter=2, more='exchange: "gossip"\n')
+        self.assertIn('there is no exchange "gossip"\n  fix: take one of those that are built: allreduce, server, tree',
+                      self.carafe("train", "--solver=solver.prototxt", expect=1).stderr)
+        self.carafe("train", "--solver=solver.prototxt", "--exchange=server")
+
     def test_both_spellings_of_flags_and_the_old_name(self):
         self.write_solver(max_iter=2)
         for arguments in (["-solver", "solver.prototxt"], ["--solver", "solver.prototxt"], ["-solver=solver.prototxt"]):
