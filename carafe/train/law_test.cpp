@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "carafe/base/random.h"
-#include "carafe/data/database_writer.h"
 #include "carafe/exchange/scheme.h"
 #include "carafe/solvers/update_rule.h"
 #include "carafe/train/trainer.h"
@@ -161,19 +160,18 @@ class FeatureLawTest : public SmallTraining, public ::testing::WithParamInterfac
  private:
   // A word, whether the text goes on here, and the next word.
   void WriteTexts() const {
-    const auto writer = NewLmdbWriter((folder_ / "text").string());
+    std::vector<Datum> words;
     RandomSequence random(11);
     for (int i = 0; i < 480; ++i) {
-      Datum datum;
+      Datum& datum = words.emplace_back();
       datum.set_channels(2);
       datum.set_height(1);
       datum.set_width(1);
       datum.add_float_data(static_cast<float>(random.NextBelow(5)));
       datum.add_float_data(random.NextBelow(6) > 0 ? 1.f : 0.f);
       datum.set_label(static_cast<int>(random.NextBelow(5)));
-      writer->Put(fmt::format("{:08}", i), datum.SerializeAsString());
     }
-    writer->Finish();
+    WriteDatabase("text", words);
   }
   // Four words of each stream a pass: streams are dealt over the workers, and what a recurrent
   // layer remembers of a stream stays with its worker.

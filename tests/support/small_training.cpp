@@ -14,7 +14,6 @@ namespace carafe {
 
 constexpr int kRecords = 97;  // no batch divides it
 
-// Pictures whose label is the brightest quarter.
 void SmallTraining::SetUp() {
   const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
   std::string name =
@@ -23,10 +22,15 @@ void SmallTraining::SetUp() {
   folder_ = std::filesystem::temp_directory_path() / name;
   std::filesystem::remove_all(folder_);
   std::filesystem::create_directories(folder_);
-  const auto writer = NewLmdbWriter((folder_ / "lmdb").string());
+  WriteDatabase("lmdb", Pictures());
+}
+
+// The label is the brightest quarter.
+std::vector<Datum> SmallTraining::Pictures() {
+  std::vector<Datum> pictures;
   RandomSequence random(7);
   for (int i = 0; i < kRecords; ++i) {
-    Datum datum;
+    Datum& datum = pictures.emplace_back();
     datum.set_channels(1);
     datum.set_height(6);
     datum.set_width(6);
@@ -40,8 +44,15 @@ void SmallTraining::SetUp() {
     }
     datum.set_data(pixels);
     datum.set_label(label);
-    writer->Put(fmt::format("{:08}", i), datum.SerializeAsString());
   }
+  return pictures;
+}
+
+void SmallTraining::WriteDatabase(const std::string& name,
+                                  const std::vector<Datum>& records) const {
+  const auto writer = NewLmdbWriter((folder_ / name).string());
+  for (size_t i = 0; i < records.size(); ++i)
+    writer->Put(fmt::format("{:08}", i), records[i].SerializeAsString());
   writer->Finish();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "carafe/proto/messages.h"
 #include "carafe/train/trainer.h"
 
 namespace carafe {
@@ -17,6 +18,8 @@ class SmallTraining : public ::testing::Test {
   void SetUp() override;  // writes folder_/lmdb
   void TearDown() override;
 
+  static std::vector<Datum> Pictures();  // those of folder_/lmdb
+  void WriteDatabase(const std::string& name, const std::vector<Datum>& records) const;
   std::string Net(int batch, bool shuffle = true) const;
   SolverSpec Spec(int batch, const std::string& more, int iterations = 10) const;
 
