@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct LawCase {
   const char* name;
   const char* settings;
 };
+void PrintTo(const LawCase& law, std::ostream* out) { *out << law.settings; }
 
 const LawCase kLaws[] = {
     {"Sgd", "momentum: 0.9 weight_decay: 0.01"},
@@ -100,6 +102,7 @@ struct FeatureCase {
   const char* middle = nullptr;
   bool normed = false;  // BatchNorm in the net of pictures
 };
+void PrintTo(const FeatureCase& feature, std::ostream* out) { *out << feature.settings; }
 
 const FeatureCase kFeatures[] = {
     {"Sgd", "momentum: 0.9 weight_decay: 0.01"},  // all nets of pictures have dropout
