@@ -1,8 +1,9 @@
 // TRAIN: y = x * mask / (1 - ratio), each mask bit 1 with probability 1 - ratio. TEST: y = x.
-// Row r (axis 0) of worker w draws as slot r * workers + w of the pass, so the mask does not depend
-// on how many workers share the batch.
+// Row r (axis 0; of a recurrent net axes 0 and 1) of worker w draws as slot r * workers + w of the
+// pass, so the mask does not depend on how many workers share the batch.
 #include "carafe/kernels/activation.h"
 #include "carafe/kernels/blocked_channels.h"
+#include "carafe/layers/draws_by_row.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/neuron.h"
 
@@ -10,7 +11,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class Dropout final : public NeuronLayer<T> {
+class Dropout final : public NeuronLayer<T>, public DrawsByRow {
  public:
   explicit Dropout(const LayerSpec& spec)
       : NeuronLayer<T>(spec), ratio_(spec.param().dropout_param().dropout_ratio()) {
@@ -19,6 +20,7 @@ class Dropout final : public NeuronLayer<T> {
                "give the share of elements to drop, e.g. dropout_ratio: 0.5");
   }
   BackwardReads ReadsInBackward() const override { return {.bottom = false, .top = false}; }
+  void SetRowAxes(int axes) override { row_axes_ = axes; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Shape& shape = bottom[0]->shape();
@@ -29,7 +31,8 @@ class Dropout final : public NeuronLayer<T> {
       stream.Copy(y, x, static_cast<size_t>(StoredCount(*bottom[0], format)));
       return;
     }
-    const int64_t rows = shape.LegacyDim(0);
+    int64_t rows = 1;
+    for (int axis = 0; axis < row_axes_; ++axis) rows *= shape.LegacyDim(axis);
     mask_.Reshape(shape);
     uint8_t* mask = mask_.mutable_data(stream);
     DrawMask(stream, DrawKey(run, *this), run.replica.Slot(0), run.replica.count, rows,
@@ -63,6 +66,7 @@ class Dropout final : public NeuronLayer<T> {
   }
   T Scale() const { return T(1) / (T(1) - static_cast<T>(ratio_)); }
   const float ratio_;
+  int row_axes_ = 1;
   Blob<uint8_t> mask_;
 };
 

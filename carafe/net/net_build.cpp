@@ -8,6 +8,7 @@
 
 #include "carafe/base/suggest.h"
 #include "carafe/net/net.h"
+#include "carafe/net/row_axes.h"
 
 namespace carafe {
 namespace {
@@ -57,6 +58,7 @@ Net<T>::Net(const NetSpec& spec, const NetState& state) : name_(spec.param.name(
   FindBackwardNeed();
   if (spec.param.force_backward()) ForceBackward();
   FinishStructure();
+  TellRowAxes(*this);
   LayOutParams();
   AlgorithmChoices choices;
   if (const char* asked = std::getenv("CARAFE_ALGORITHM"); asked != nullptr) choices.asked = asked;
