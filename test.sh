@@ -165,7 +165,7 @@ need_release() {
 stage_unit() { need_release && run_unit release '*'; }
 stage_golden() { need_release && run_golden release; }
 stage_cli() { need_release && run_scripts cli tests/cli/* tests/opencv/run.sh; }
-stage_ranks() { need_release && run_scripts ranks tests/ranks/run.sh; }
+stage_ranks() { need_release && run_scripts ranks tests/ranks/run.sh tests/ranks/pairwise.py; }
 
 stage_cluster() {
   need_release || return
