@@ -49,9 +49,9 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option(
       "--exchange", o.exchange,
       "how gradients travel: allreduce, server or tree; default: the solver's, allreduce");
-  app.add_option("--exchange_timeout", o.scheme.timeout,
+  app.add_option("--exchange_timeout,--timeout", o.exchange_timeout,
                  "server: seconds that rank 0 waits for gradients; later ones count in the next "
-                 "iteration (default: for ever)");
+                 "iteration; default: the solver's, for ever (negative)");
   app.add_option("--tree_branches", o.scheme.branches,
                  "of the tree that hands values out (--exchange=tree)")
       ->capture_default_str();

@@ -152,6 +152,7 @@ const std::set<std::string> kAddedFields = {
     "PoolingParameter.stride_shape = 10001",
     "SolverParameter.min_lr = 10002",
     "SolverParameter.exchange = 10005",
+    "SolverParameter.exchange_timeout = 10008",
     "SolverParameter.overlap = 10006",
     "SolverParameter.plateau_winsize = 10003",
     "SolverParameter.rampup_interval = 10000",

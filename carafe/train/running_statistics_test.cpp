@@ -170,7 +170,7 @@ TEST_F(RunningStatisticsTest, ALateRankIsLeftOutOfTheMeanButNotOfSnapshotsAndTes
   TrainOptions options = Quiet();
   options.check_replicas = 0;  // all ranks wait for each other there
   options.bucket_mb = 1e-3;    // and where buckets are planned
-  options.scheme.timeout = 1;
+  options.exchange_timeout = 1;
   std::atomic<bool> rank_2_came = false;
   std::vector<Weights<double>> at_snapshot(kRanks), at_end(kRanks);
   TestResult scores;

@@ -32,8 +32,9 @@ struct TrainOptions {
   int workers = 1;                  // replicas in this process, each with the stream's threads
   std::string exchange;             // "": the solver's
   double bucket_mb = 0;  // gradients that travel together; 0: by measurement, after some iterations
-  std::optional<bool> overlap;          // absent: the solver's
-  std::optional<bool> sync_batch_norm;  // absent: the solver's
+  std::optional<bool> overlap;             // absent: the solver's
+  std::optional<bool> sync_batch_norm;     // absent: the solver's
+  std::optional<double> exchange_timeout;  // absent: the solver's; it becomes scheme.timeout
   SchemeSettings scheme;
   int check_replicas = 100;     // iterations between comparisons; 0: never
   std::string on_nan = "stop";  // stop, continue
@@ -90,6 +91,7 @@ class Trainer {
   int64_t FileBatch() const;
   int workers() const { return group_.size() * options_.workers; }  // of all ranks
   std::string exchange() const;
+  SchemeSettings Scheme() const;
   CarafeState StateNow();
   ProgressState ProgressNow() const;
   bool root() const { return group_.rank() == 0; }

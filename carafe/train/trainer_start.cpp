@@ -25,17 +25,22 @@ void CheckChoice(const char* flag, const std::string& value, const std::set<std:
                     fmt::format("use one of: {}", fmt::join(choices, ", ")));
 }
 
-void CheckOptions(const TrainOptions& options, int workers) {
+void CheckTimeout(const std::string& name, double seconds) {
+  constexpr double kDay = 86400;
+  if (seconds <= kDay) return;  // false for what is not a number
+  throw ConfigError(fmt::format("{} is {}", name, seconds),
+                    "give seconds, at most those of a day; without it rank 0 waits for ever");
+}
+
+void CheckOptions(const TrainOptions& options, const SolverParameter& solver, int workers) {
   if (options.workers < 1 || options.workers > 4096)
     throw ConfigError(fmt::format("--workers is {}", options.workers), "use 1 or more");
   CheckChoice("algorithm of the sum", options.scheme.algorithm, {"auto", "owners", "halving"});
   if (options.scheme.branches < 1)
     throw ConfigError(fmt::format("--tree_branches is {}", options.scheme.branches),
                       "use 1 or more");
-  constexpr double kDay = 86400;
-  if (!(options.scheme.timeout <= kDay))  // not a number, too
-    throw ConfigError(fmt::format("--exchange_timeout is {}", options.scheme.timeout),
-                      "give seconds, at most those of a day; without it rank 0 waits for ever");
+  CheckTimeout("exchange_timeout in the solver", solver.exchange_timeout());
+  CheckTimeout("--exchange_timeout", options.exchange_timeout.value_or(-1));
   CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
   CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
   if (!options.weights.empty() && !options.snapshot.empty()) {
@@ -62,7 +67,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
   // Every rank reads the same files, so most mistakes are everybody's: agree, and say it once.
   std::string error;
   try {
-    CheckOptions(options, workers());
+    CheckOptions(options, spec.param, workers());
     Build(spec);
     if (root()) LoadStart();
   } catch (const Error& failed) {
@@ -78,7 +83,7 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
                    {.bucket_bytes = static_cast<size_t>(
                         (options_.bucket_mb > 0 ? options_.bucket_mb : kFirstBucketMb) * 1048576),
                     .overlap = options_.overlap.value_or(solver_->param().overlap()),
-                    .scheme = options_.scheme});
+                    .scheme = Scheme()});
   start_iteration_ = displayed_at_ = solver_->iteration();
   error.clear();
   try {
@@ -127,6 +132,13 @@ void Trainer<T>::Build(const SolverSpec& spec) {
 template <typename T>
 std::string Trainer<T>::exchange() const {
   return options_.exchange.empty() ? solver_->param().exchange() : options_.exchange;
+}
+
+template <typename T>
+SchemeSettings Trainer<T>::Scheme() const {
+  SchemeSettings scheme = options_.scheme;
+  scheme.timeout = options_.exchange_timeout.value_or(solver_->param().exchange_timeout());
+  return scheme;
 }
 
 // The rows that one worker's pass has by the file: the first axis of the first top.
@@ -257,7 +269,7 @@ template <typename T>
 void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
   if (ranks.size() == 1) return;
   for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
-  LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), options_.scheme));
+  LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), Scheme()));
   const std::string advice = PinningAdvice(ranks);
   if (!advice.empty()) LogWarning("{}", advice);
 }

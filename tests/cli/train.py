@@ -191,6 +191,26 @@ class Train(CarafeTest):
         result = self.carafe("train", "--solver=solver.prototxt")
         self.assertIn("solver_mode is GPU, but no GPU can be used here: running on the CPU", result.stderr)
 
+    def test_the_servers_patience_comes_from_flag_or_solver(self):
+        plan = "exchange plan: server: .*{} s"
+        for flags, more, seconds in ((["--exchange=server", "--exchange_timeout=41"], "", 41),
+                                     (["--exchange=server", "--timeout=42"], "", 42),
+                                     ([], 'exchange: "server" exchange_timeout: 43\n', 43),
+                                     (["--timeout=44"], 'exchange: "server" exchange_timeout: 43\n', 44)):
+            self.write_solver(max_iter=2, more=more)
+            result = self.carafe("train", "--solver=solver.prototxt", *flags, ranks=2)
+            self.assertRegex(result.stderr, plan.format(seconds))
+        result = self.carafe("train", "--solver=solver.prototxt", "--timeout=-1", ranks=2)  # the flag comes first: for ever
+        self.assertIn("exchange plan: server: ", result.stderr)
+        self.assertNotRegex(result.stderr, plan.format(43))
+        for more, flags, words in (("exchange_timeout: 5\n", [], "is for --exchange=server, not for allreduce"),
+                                   ('exchange: "server" exchange_timeout: 1e6\n', [], "exchange_timeout in the solver is 1000000"),
+                                   ("", ["--exchange=server", "--timeout=nan"], "--exchange_timeout is nan")):
+            self.write_solver(max_iter=2, more=more)
+            result = self.carafe("train", "--solver=solver.prototxt", *flags, ranks=2, expect=1)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(result.stderr.count("fix:"), 1, result.stderr)
+
     def test_a_pipe_gets_no_control_characters(self):
         result = self.carafe("train", "--solver=solver.prototxt")
         self.assertNotRegex(result.stderr, r"[\r\x1b]")
