@@ -54,33 +54,36 @@ int ChooseThreads(int asked, const Group& group, int workers) {
   return std::max(std::min(share, allowed) / std::max(workers, 1), 1);
 }
 
+std::optional<int> ChooseGpu(const std::string& gpu, bool file_wants_gpu, int visible,
+                             int local_rank, int local_size) {
+  if (gpu.empty()) {
+    if (!file_wants_gpu || visible == 0) return std::nullopt;
+    return local_rank % visible;
+  }
+  if (gpu == "all" || gpu == "auto") return local_rank % std::max(visible, 1);
+  std::vector<int> ids;
+  for (size_t begin = 0; begin <= gpu.size();) {
+    const size_t comma = std::min(gpu.find(',', begin), gpu.size());
+    ids.push_back(PositiveNumber(gpu.substr(begin, comma - begin), "--gpu"));
+    begin = comma + 1;
+  }
+  if (static_cast<int>(ids.size()) > local_size) {
+    throw ConfigError(fmt::format("--gpu={} names {} GPUs for {} rank(s) on this host", gpu,
+                                  ids.size(), local_size),
+                      fmt::format("start one rank per GPU, e.g. mpirun -n {}", ids.size()));
+  }
+  return ids[static_cast<size_t>(local_rank) % ids.size()];
+}
+
 std::unique_ptr<Stream> MakeStream(const std::string& gpu, bool file_wants_gpu, int threads,
                                    const Group& group) {
   const int visible = CudaDeviceCount();
-  if (gpu.empty()) {
-    if (file_wants_gpu && visible == 0 && group.rank() == 0) {
-      LogWarning("solver_mode is GPU, but no GPU can be used here: running on the CPU");
-    }
-    if (!file_wants_gpu || visible == 0) return std::make_unique<Stream>(CpuDevice(), threads);
-    return std::make_unique<Stream>(CudaDevice(group.local_rank() % visible), threads);
+  if (gpu.empty() && file_wants_gpu && visible == 0 && group.rank() == 0) {
+    LogWarning("solver_mode is GPU, but no GPU can be used here: running on the CPU");
   }
-  std::vector<int> ids;
-  if (gpu == "all" || gpu == "auto") {
-    for (int i = 0; i < std::max(visible, 1); ++i) ids.push_back(i);
-  } else {
-    for (size_t begin = 0; begin <= gpu.size();) {
-      const size_t comma = std::min(gpu.find(',', begin), gpu.size());
-      ids.push_back(PositiveNumber(gpu.substr(begin, comma - begin), "--gpu"));
-      begin = comma + 1;
-    }
-  }
-  if (static_cast<int>(ids.size()) > group.local_size() && gpu != "auto" && gpu != "all") {
-    throw ConfigError(fmt::format("--gpu={} names {} GPUs for {} rank(s) on this host", gpu,
-                                  ids.size(), group.local_size()),
-                      fmt::format("start one rank per GPU, e.g. mpirun -n {}", ids.size()));
-  }
-  const int id = ids[static_cast<size_t>(group.local_rank()) % ids.size()];
-  return std::make_unique<Stream>(CudaDevice(id), threads);
+  const std::optional<int> id =
+      ChooseGpu(gpu, file_wants_gpu, visible, group.local_rank(), group.local_size());
+  return std::make_unique<Stream>(id ? CudaDevice(*id) : CpuDevice(), threads);
 }
 
 }  // namespace carafe

@@ -191,6 +191,17 @@ class Train(CarafeTest):
         result = self.carafe("train", "--solver=solver.prototxt")
         self.assertIn("solver_mode is GPU, but no GPU can be used here: running on the CPU", result.stderr)
 
+    def test_gpu_in_the_file_is_one_warning_of_all_ranks(self):
+        self.write_solver(max_iter=2, more="solver_mode: GPU\n")
+        result = self.carafe("train", "--solver=solver.prototxt", ranks=3)
+        self.assertEqual(result.stderr.count("no GPU can be used here: running on the CPU"), 1, result.stderr)
+
+    def test_a_gpu_that_a_flag_asks_for_must_be_there(self):
+        for flag, ranks in (("--gpu=0", 1), ("--gpu=auto", 2), ("--gpu=all", 1)):
+            result = self.carafe("train", "--solver=solver.prototxt", flag, ranks=ranks, expect=1)
+            self.assertRegex(result.stderr, r"error: .*GPU.*\n +fix: ")
+            self.assertEqual(result.stderr.count("fix:"), 1, result.stderr)
+
     def test_the_servers_patience_comes_from_flag_or_solver(self):
         plan = "exchange plan: server: .*{} s"
         for flags, more, seconds in ((["--exchange=server", "--exchange_timeout=41"], "", 41),
