@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "carafe/base/error.h"
+#include "carafe/base/hash.h"
+#include "carafe/data/hdf5_rows.h"
 #include "carafe/data/source.h"
 #include "carafe/layers/batch_layer.h"
 
@@ -35,12 +37,47 @@ std::string Describe(const Source& source) {
                      Printable(last.key));
 }
 
-// Lines have no keys of their own.
+// Lines have no keys of their own; they are in memory, so all can be compared.
 std::string DescribeList(const Source& list) {
   const int64_t size = list.size();
   const Record first = list.Read(0), last = list.Read(size - 1);
-  return fmt::format("{} lines, \"{}\" to \"{}\"", size, Printable(first.value),
-                     Printable(last.value));
+  uint64_t hash = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const Record line = list.Read(i);
+    hash = Hash64(line.value.data(), line.value.size(), hash);
+  }
+  return fmt::format("{} lines, \"{}\" to \"{}\", hash {:016x}", size, Printable(first.value),
+                     Printable(last.value), hash);
+}
+
+std::string DescribeHdf5(const LayerParameter& param) {
+  const std::string& source = param.hdf5_data_param().source();
+  return fmt::format("{} rows, {}",
+                     Hdf5Rows(source, {param.top().begin(), param.top().end()}).size(),
+                     DescribeList(*OpenList(source)));
+}
+
+// A host may have its files elsewhere.
+void ForgetPlaces(LayerParameter* param) {
+  if (param->has_data_param()) param->mutable_data_param()->clear_source();
+  if (param->has_hdf5_data_param()) param->mutable_hdf5_data_param()->clear_source();
+  if (param->has_hdf5_output_param()) param->mutable_hdf5_output_param()->clear_file_name();
+  const auto forget = [](auto* pictures) {
+    pictures->clear_source();
+    pictures->clear_root_folder();
+    pictures->clear_mean_file();
+  };
+  if (param->has_image_data_param()) forget(param->mutable_image_data_param());
+  if (param->has_window_data_param()) forget(param->mutable_window_data_param());
+  for (CarafeParallelDataParameter* raw :
+       {param->has_parallel_data_param() ? param->mutable_parallel_data_param() : nullptr,
+        param->has_parallel_inmem_data_param() ? param->mutable_parallel_inmem_data_param()
+                                               : nullptr}) {
+    if (raw == nullptr) continue;
+    forget(raw);
+    raw->clear_label();
+  }
+  if (param->has_transform_param()) param->mutable_transform_param()->clear_mean_file();
 }
 
 }  // namespace
@@ -82,12 +119,29 @@ std::vector<NamedFact> DataFacts(const Net<T>& net) {
     } else if (param.type() == "ImageData") {
       facts.push_back({name, DescribeList(*OpenList(param.image_data_param().source()))});
     } else if (param.type() == "HDF5Data") {
-      facts.push_back({name, DescribeList(*OpenList(param.hdf5_data_param().source()))});
+      facts.push_back({name, DescribeHdf5(param)});
+    } else if (param.type() == "WindowData") {
+      facts.push_back({name, DescribeList(*OpenList(param.window_data_param().source()))});
     }
   }
   return facts;
 }
 
+template <typename T>
+NamedFact NetFact(const Net<T>& net) {
+  uint64_t hash = 0;
+  for (const auto& layer : net.layers()) {
+    LayerParameter param = layer->spec().param();
+    ForgetPlaces(&param);
+    const std::string bytes = param.SerializeAsString();
+    hash = Hash64(bytes.data(), bytes.size(), hash);
+  }
+  return {fmt::format("the content of the {} net", net.phase() == TRAIN ? "training" : "test"),
+          fmt::format("{} layers, hash {:016x}", net.layers().size(), hash)};
+}
+
+template NamedFact NetFact(const Net<float>& net);
+template NamedFact NetFact(const Net<double>& net);
 template std::vector<NamedFact> DataFacts(const Net<float>& net);
 template std::vector<NamedFact> DataFacts(const Net<double>& net);
 

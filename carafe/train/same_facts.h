@@ -20,9 +20,13 @@ struct NamedFact {
 // some ranks only: it names the fact, both ranks and both values. `fix` says what to do then.
 void CheckSame(Group& group, const std::vector<NamedFact>& mine, const std::string& fix);
 
-// Number of records, first and last key of every Data layer, lines of every list of pictures or
-// HDF5 files. Throws DataError.
+// Number of records, first and last key of every Data layer, lines of every list of pictures,
+// windows or HDF5 files, and the rows of the latter. Throws DataError.
 template <typename T>
 std::vector<NamedFact> DataFacts(const Net<T>& net);
+
+// The layers with all their settings, but for the places of files, which every host may choose.
+template <typename T>
+NamedFact NetFact(const Net<T>& net);
 
 }  // namespace carafe

@@ -244,11 +244,17 @@ void Trainer<T>::ShareStart() {
   CheckReplicas();
 }
 
-// Hosts may hold copies of their own.
+// Hosts may hold copies of nets and data of their own.
 template <typename T>
 void Trainer<T>::CheckData() {
   if (group_.size() == 1) return;
-  std::vector<NamedFact> facts;
+  std::vector<NamedFact> facts = {NetFact(solver_->net())};
+  for (size_t i = 0; i < solver_->test_nets().size(); ++i) {
+    facts.push_back(NetFact(*solver_->test_nets()[i]));
+    facts.back().name += fmt::format(" #{}", i);
+  }
+  CheckSame(group_, facts, "give all hosts the same files");
+  facts.clear();
   std::string error;
   try {
     facts = DataFacts(solver_->net());

@@ -82,10 +82,25 @@ class Launch(CarafeTest):
             self.assertIn(words, result.stderr)
             self.assertIn("fix:", result.stderr)
 
-    def mpmd(self, first, second, expect):
-        self.need("openmpi")
-        return self.run_line("mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", 1, *first, ":", "-n", 1,
-                             *second, expect=expect)
+    def mpmd(self, first, second, expect, mpi="openmpi"):
+        self.need(mpi)
+        options = ["--oversubscribe", "--bind-to", "none"] if mpi == "openmpi" else []
+        return self.run_line(f"mpirun.{mpi}", *options, "-n", 1, *first, ":", "-n", 1, *second, expect=expect)
+
+    def other_folder(self, *replaced):
+        """A folder with the same files, but for the content of those in `replaced`: (name, old, new)."""
+        other = self.dir / "other"
+        other.mkdir()
+        for path in self.dir.iterdir():
+            if path.is_symlink():
+                (other / path.name).symlink_to(path.resolve())
+            elif path.is_file():
+                shutil.copy(path, other)
+        for name, old, new in replaced:
+            text = (other / name).read_text()
+            self.assertIn(old, text)
+            (other / name).write_text(text.replace(old, new))
+        return other
 
     def test_ranks_with_command_lines_of_their_own_may_differ_in_threads_only(self):
         train = [CARAFE, "train", "--solver=solver.prototxt"]
@@ -93,6 +108,12 @@ class Launch(CarafeTest):
         result = self.mpmd([*train, "--warmup=3"], [*train, "--warmup=4"], expect=1)
         self.assertRegex(result.stderr, r"error: --warmup differs: 3 on rank 0 \(\S+\), 4 on rank 1")
         self.assertEqual(result.stderr.count("differs"), 1, result.stderr)
+
+    def test_nets_that_differ_are_noticed(self):
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        other = self.other_folder(("net.prototxt", 'type: "Dropout"', 'type: "Dropout" dropout_param { dropout_ratio: 0.4 }'))
+        result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=1)
+        self.assertRegex(result.stderr, r"error: the content of the (training|test) net( #0)? differs: ")
 
     def test_copies_of_the_data_that_differ_are_named(self):
         other = self.dir / "other"
@@ -104,6 +125,38 @@ class Launch(CarafeTest):
         result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=1)
         self.assertRegex(result.stderr, r'the data of layer "data" differs: 600 records, keys .* on rank 0 .*'
                                         r'300 records, keys .* on rank 1')
+
+    def test_copies_of_as_many_records_with_other_keys_are_named(self):
+        """Databases of the same pictures in another order: keys are made of number and name."""
+        picture = bytes.fromhex(  # a PNG of one gray pixel
+            "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a49444154789c6360000000020001"
+            "48afa4710000000049454e44ae426082")
+        for name in ("a", "b", "c", "d"):
+            (self.dir / f"{name}.png").write_bytes(picture)
+        self.write("solver.prototxt", 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 2 random_seed: 1\n'
+                                      'snapshot_prefix: "run"\n')
+        self.write("net.prototxt", 'layer { name: "data" type: "Data" top: "x" top: "y" data_param { source: "pictures_lmdb" '
+                                   "backend: LMDB batch_size: 1 } }\n"
+                                   'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip" '
+                                   "inner_product_param { num_output: 2 } }\n"
+                                   'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }\n')
+
+        def convert(order, database):
+            self.write("list.txt", "".join(f"{name}.png 0\n" for name in order))
+            self.carafe("convert_imageset", "--gray", "./", "list.txt", database)
+
+        convert("abc", "pictures_lmdb")
+        other = self.other_folder()
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        for order, says in (("bac", r'keys "\w*b.png" to "\w*c.png" on rank 1'),
+                            ("abd", r'keys "\w*a.png" to "\w*d.png" on rank 1')):
+            convert(order, other / "pictures_lmdb")
+            result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=1)
+            self.assertRegex(result.stderr, r'the data of layer "data" differs: 3 records, keys "\w*a.png" to "\w*c.png" on '
+                                            r"rank 0 \(\S+\), 3 records, " + says)
+            shutil.rmtree(other / "pictures_lmdb")
+        convert("abc", other / "pictures_lmdb")
+        self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=0)
 
     def test_the_start_shows_a_table_of_ranks(self):
         log = self.log_of(self.carafe("train", "--solver=solver.prototxt", ranks=2))
