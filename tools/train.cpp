@@ -8,6 +8,7 @@
 #include "carafe/base/hash.h"
 #include "carafe/base/log.h"
 #include "carafe/train/device_choice.h"
+#include "carafe/train/pinning.h"
 #include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 #include "tools/command.h"
@@ -22,7 +23,7 @@ struct TrainFlags {
   std::vector<NamedFact> given;  // flags as written
   RunFlags run;
   TrainOptions options;
-  std::string overlap, batch_norm;
+  std::string overlap, batch_norm, pin;
   double message_kb = 0;
   double comm_timeout = 300;
 };
@@ -46,6 +47,10 @@ void Declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--workers", o.workers,
                  "replicas of the net in this rank, each with --threads threads")
       ->capture_default_str();
+  app.add_option("--pin", flags.pin,
+                 "on or off: each rank keeps to its share of the cores that the launcher left the "
+                 "host's ranks; default: off, for the ranks of two jobs on one host would be "
+                 "pinned to the same cores");
   app.add_option(
       "--exchange", o.exchange,
       "how gradients travel: allreduce, server or tree; default: the solver's, allreduce");
@@ -138,10 +143,13 @@ int Run(Group& group, KeptAlive& kept, const TrainFlags& flags) {
   options.level = flags.run.level;
   options.stages = flags.run.Stages();
   CheckSame(group, flags.given, "only --gpu and --threads may differ between ranks");
+  options.pin = flags.pin == "on";
+  if (options.pin) PinRanks(group);  // before any thread of a worker or a reader
   std::string error;
   SolverSpec spec;
   std::unique_ptr<Stream> stream;
   try {
+    Choice("pin", flags.pin, "on", "off");
     options.overlap = Choice("overlap", flags.overlap, "on", "off");
     options.sync_batch_norm = Choice("batch_norm", flags.batch_norm, "sync", "local");
     if (!(flags.message_kb == 0 || (flags.message_kb >= 1 && flags.message_kb <= 65536)))

@@ -68,7 +68,7 @@ std::vector<std::string> RankTable(const std::vector<RankFacts>& ranks) {
   return lines;
 }
 
-std::string PinningAdvice(const std::vector<RankFacts>& ranks) {
+std::string PinningAdvice(const std::vector<RankFacts>& ranks, bool pin) {
   const auto pinned = [](const RankFacts& r) {
     return r.device == "CPU" && r.threads > r.cores && r.cores < r.all_cores;
   };
@@ -76,10 +76,12 @@ std::string PinningAdvice(const std::vector<RankFacts>& ranks) {
   if (first == ranks.end()) return "";
   return fmt::format(
       "{} of {} ranks are pinned to fewer cores than they have threads (rank {} on {}: {} threads "
-      "on {} of {} cores): start with carafe launch, or give mpirun --bind-to none (Open MPI) or "
-      "-bind-to none (MPICH)",
+      "on {} of {} cores): {}",
       std::count_if(ranks.begin(), ranks.end(), pinned), ranks.size(), first - ranks.begin(),
-      first->host, first->threads, first->cores, first->all_cores);
+      first->host, first->threads, first->cores, first->all_cores,
+      pin ? "give fewer --threads, start fewer ranks, or leave --pin out"
+          : "start with carafe launch, or give mpirun --bind-to none (Open MPI) or -bind-to none "
+            "(MPICH)");
 }
 
 }  // namespace carafe

@@ -29,7 +29,8 @@ std::vector<RankFacts> GatherFacts(Group& group, const RankFacts& mine);
 // A header, then one line for each row of like ranks: "0-3", "h1", ...
 std::vector<std::string> RankTable(const std::vector<RankFacts>& ranks);
 
-// Of ranks that the launcher has pinned to fewer cores than they have threads; "" if there is none.
-std::string PinningAdvice(const std::vector<RankFacts>& ranks);
+// Of ranks that are pinned to fewer cores than they have threads, by the launcher or by --pin
+// (`pin` is that); "" if there is none.
+std::string PinningAdvice(const std::vector<RankFacts>& ranks, bool pin);
 
 }  // namespace carafe

@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RankFacts Facts(const std::string& host, int cores, int threads, int64_t rows) {
   return {host, "CPU", cores, 8, threads, rows};
@@ -35,14 +36,19 @@ TEST(RankTable, IsGatheredFromAllRanks) {
 }
 
 TEST(PinningAdvice, NamesARankWithMoreThreadsThanCores) {
-  EXPECT_THAT(PinningAdvice({Facts("a", 8, 8, 1), Facts("b", 1, 4, 1), Facts("b", 1, 4, 1)}),
+  const std::vector<RankFacts> ranks = {Facts("a", 8, 8, 1), Facts("b", 1, 4, 1),
+                                        Facts("b", 1, 4, 1)};
+  EXPECT_THAT(PinningAdvice(ranks, false),
               AllOf(HasSubstr("2 of 3 ranks"), HasSubstr("rank 1 on b: 4 threads on 1 of 8 cores"),
                     HasSubstr("--bind-to none")));
+  EXPECT_THAT(PinningAdvice(ranks, true), AllOf(HasSubstr("rank 1 on b: 4 threads on 1 of 8 cores"),
+                                                HasSubstr("--pin"), Not(HasSubstr("--bind-to"))));
 }
 
 TEST(PinningAdvice, IsSilentWithoutPins) {
-  EXPECT_EQ(PinningAdvice({Facts("a", 8, 8, 1), Facts("b", 4, 4, 1)}), "");
-  EXPECT_EQ(PinningAdvice({Facts("a", 8, 16, 1)}), "");  // too many threads, but nothing pinned
+  EXPECT_EQ(PinningAdvice({Facts("a", 8, 8, 1), Facts("b", 4, 4, 1)}, false), "");
+  EXPECT_EQ(PinningAdvice({Facts("a", 8, 16, 1)}, false),
+            "");  // too many threads, but nothing pinned
 }
 
 }  // namespace

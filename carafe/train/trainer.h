@@ -41,6 +41,7 @@ struct TrainOptions {
   std::string sigint_effect = "stop", sighup_effect = "snapshot";
   std::string run_dir;  // for train.log and metrics.csv; "": beside the snapshots
   std::string progress = "none";
+  bool pin = false;                        // the ranks have been pinned by PinRanks
   bool quiet = false;                      // log lines go to the file only
   bool write_files = true;                 // off in tests: no log, no metrics
   bool watch_signals = true;               // off where ranks are threads

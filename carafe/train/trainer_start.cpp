@@ -273,10 +273,11 @@ void Trainer<T>::CheckData() {
 
 template <typename T>
 void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
-  if (ranks.size() == 1) return;
-  for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
-  LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), Scheme()));
-  const std::string advice = PinningAdvice(ranks);
+  if (ranks.size() > 1) {
+    for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
+    LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), Scheme()));
+  }
+  const std::string advice = PinningAdvice(ranks, options_.pin);
   if (!advice.empty()) LogWarning("{}", advice);
 }
 

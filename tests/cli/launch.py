@@ -2,11 +2,14 @@
 """Starting ranks with `carafe launch` and with mpirun's own forms; seeing what they did (--trace, --stats)."""
 import csv
 import json
+import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from cli import BUILD, CARAFE, CarafeTest, environment, main  # noqa: E402
@@ -14,6 +17,15 @@ from cli import BUILD, CARAFE, CarafeTest, environment, main  # noqa: E402
 
 def has(mpi):
     return shutil.which(f"mpirun.{mpi}") is not None and (BUILD / f"lib/libcarafe_mpi_{mpi}.so").exists()
+
+
+def numbers(core_list):
+    """The cores of a list as the kernel writes it: 0-3,8."""
+    cores = set()
+    for part in core_list.split(","):
+        first, _, last = part.partition("-")
+        cores |= set(range(int(first), int(last or first) + 1))
+    return cores
 
 
 class Launch(CarafeTest):
@@ -163,6 +175,88 @@ class Launch(CarafeTest):
         header = next(i for i, line in enumerate(log) if line.split() == ["rank", "host", "device", "cores", "threads",
                                                                          "batch"])
         self.assertRegex(log[header + 1], r"^  0-1 +\S+ +CPU +\d+ of \d+ +1 +16$")
+
+    def cores(self, count):
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < count:
+            self.skipTest(f"there are not {count} cores")
+        return cores
+
+    def test_threads_that_share_one_core_are_warned_of(self):
+        """Each rank has two threads and may use one core, as Open MPI's mpirun gives it where it is not told."""
+        core = self.cores(2)[0]
+        warning = r"(\d) of (\d) ranks are pinned to fewer cores than they have threads \(rank 0 on \S+: 2 threads on 1 of "
+        pinned = ["taskset", "-c", core, CARAFE, "train", "--solver=solver.prototxt", "--threads=2"]
+        for ranks in (1, 2):
+            self.need("openmpi")
+            result = self.run_line("mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks, *pinned)
+            found = re.findall(warning, result.stderr)
+            self.assertEqual(found, [(str(ranks), str(ranks))], result.stderr)
+            self.assertIn("--bind-to none", result.stderr)
+        free = self.carafe("train", "--solver=solver.prototxt", "--threads=2", ranks=2)
+        self.assertNotIn("are pinned to fewer cores", free.stderr)
+
+    def pinned_cores(self, ranks, *flags, prefix=()):
+        """The log of a run, and by rank the set of core lists of its threads while it trains."""
+        self.need("openmpi")
+        self.write_net(batch=200)
+        self.write_solver(max_iter=1000000)
+        command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks, *prefix, CARAFE, "train",
+                   "--solver=solver.prototxt", "--run_dir=run", "--quiet", *flags]
+        process = subprocess.Popen([str(c) for c in command], cwd=self.dir, env=environment(), text=True,
+                                   stderr=subprocess.PIPE, start_new_session=True)
+        log = self.dir / "run/train.log"
+        while process.poll() is None and not (log.exists() and "Iteration 20 " in log.read_text()):
+            time.sleep(0.05)
+        found, root = {}, None
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if os.getsid(int(path.name)) != process.pid or (path / "exe").resolve() != CARAFE.resolve():
+                    continue
+                rank = int(re.search(rb"\0OMPI_COMM_WORLD_RANK=(\d+)", (path / "environ").read_bytes()).group(1))
+                found[rank] = {re.search(r"Cpus_allowed_list:\s*(\S+)", status.read_text()).group(1)
+                               for status in path.glob("task/*/status")}
+                root = int(path.name) if rank == 0 else root
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it ended meanwhile
+        if root is not None:
+            os.kill(root, signal.SIGUSR2)  # the end after this iteration, on all ranks
+        result = self.finish(process)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr + log.read_text(), found
+
+    def test_pin_gives_each_rank_its_share_of_the_cores(self):
+        cores = self.cores(2)
+        log, found = self.pinned_cores(2, "--pin=on", "--threads=1")
+        half = len(cores) // 2
+        shares = {0: set(cores[:half]), 1: set(cores[half:])}
+        self.assertEqual(sorted(found), [0, 1], log)
+        for rank, lists in found.items():  # all threads of a rank, that of the communication too
+            self.assertEqual(len(lists), 1, lists)
+            self.assertEqual(numbers(lists.pop()), shares[rank], f"rank {rank}")
+        self.assertIn("--pin: 2 of 2 ranks are pinned to their shares of the cores (rank 0: ", log)
+        self.assertRegex(log, rf" CPU +{half} of \d+ +1 +200\n")
+
+    def test_more_ranks_than_cores_go_round(self):
+        core = self.cores(1)[-1]
+        log, found = self.pinned_cores(3, "--pin=on", prefix=["taskset", "-c", core])
+        self.assertEqual(found, {rank: {str(core)} for rank in range(3)}, log)
+
+    def test_pin_leaves_alone_what_the_launcher_has_pinned(self):
+        cores = self.cores(2)
+        self.need("openmpi")
+        train = [CARAFE, "train", "--solver=solver.prototxt", "--pin=on"]
+        result = self.mpmd(["taskset", "-c", cores[0], *train], ["taskset", "-c", cores[1], *train], expect=0)
+        self.assertRegex(result.stderr, rf"--pin: 0 of 2 ranks are pinned .*; on \S+ nothing is changed, for the launcher has "
+                                        rf"given its ranks cores of their own \(rank 0: {cores[0]}, rank 1: {cores[1]}\)")
+
+    def test_without_pin_every_rank_keeps_all_cores(self):
+        cores = self.cores(2)
+        _, found = self.pinned_cores(2, "--threads=1")
+        self.assertEqual([{frozenset(numbers(text)) for text in lists} for _, lists in sorted(found.items())],
+                         [{frozenset(cores)}] * 2)
+        result = self.carafe("train", "--solver=solver.prototxt", "--pin=yes", expect=1)
+        self.assertIn('error: --pin is "yes"\n  fix: use on or off', result.stderr)
 
     def test_a_trace_holds_nested_spans_and_messages_of_every_rank(self):
         self.carafe("train", "--solver=solver.prototxt", "--trace=trace.json", "--trace_iterations=5:8",
