@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Starting ranks with `carafe launch` and with mpirun's own forms; seeing what they did (--trace, --stats)."""
+import collections
 import csv
 import json
 import os
@@ -7,9 +8,11 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from cli import BUILD, CARAFE, CarafeTest, environment, main  # noqa: E402
@@ -26,6 +29,15 @@ def numbers(core_list):
         first, _, last = part.partition("-")
         cores |= set(range(int(first), int(last or first) + 1))
     return cores
+
+
+def png(side):
+    """A black picture."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(bytes(side * (side + 1)))) + chunk(b"IEND", b""))
 
 
 class Launch(CarafeTest):
@@ -121,6 +133,40 @@ class Launch(CarafeTest):
         self.assertRegex(result.stderr, r"error: --warmup differs: 3 on rank 0 \(\S+\), 4 on rank 1")
         self.assertEqual(result.stderr.count("differs"), 1, result.stderr)
 
+    def test_command_lines_of_their_own_work_under_mpich_too(self):
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        result = self.mpmd([*train, "--threads=1"], [*train, "--threads=2"], expect=0, mpi="mpich")
+        self.assertIn("2 workers on 1 host", result.stderr)
+        result = self.mpmd([*train, "--overlap=on"], [*train, "--overlap=off"], expect=1, mpi="mpich")
+        self.assertRegex(result.stderr, r"error: --overlap differs: on on rank 0 \(\S+\), off on rank 1")
+        self.assertEqual(result.stderr.count("differs"), 1, result.stderr)
+
+    def test_ranks_may_name_different_gpus(self):
+        """Where there is none, all end with the remedy, and not because the flags differ."""
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        for mpi in ("openmpi", "mpich"):
+            if not has(mpi):
+                continue
+            result = self.mpmd([*train, "--gpu=0"], [*train, "--gpu=1"], expect=1, mpi=mpi)
+            self.assertRegex(result.stderr, r"error: .*GPU")
+            self.assertEqual(result.stderr.count("fix:"), 1, result.stderr)
+            self.assertNotIn("differs", result.stderr)
+
+    def test_solver_files_may_differ_in_the_device_only(self):
+        train = [CARAFE, "train", "--solver=solver.prototxt"]
+        other = self.other_folder(("solver.prototxt", "random_seed: 3", "random_seed: 3\nsolver_mode: GPU device_id: 1"))
+        result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=0)
+        self.assertIn("2 workers on 1 host", result.stderr)
+        shutil.rmtree(other)
+        other = self.other_folder(("solver.prototxt", "momentum: 0.9", "momentum: 0.8"))
+        for mpi in ("openmpi", "mpich"):
+            if not has(mpi):
+                continue
+            result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=1, mpi=mpi)
+            self.assertRegex(result.stderr, r"error: the content of solver.prototxt differs: hash \w+ on rank 0 \(\S+\), "
+                                            r"hash \w+ on rank 1")
+            self.assertEqual(result.stderr.count("differs"), 1, result.stderr)
+
     def test_nets_that_differ_are_noticed(self):
         train = [CARAFE, "train", "--solver=solver.prototxt"]
         other = self.other_folder(("net.prototxt", 'type: "Dropout"', 'type: "Dropout" dropout_param { dropout_ratio: 0.4 }'))
@@ -140,11 +186,8 @@ class Launch(CarafeTest):
 
     def test_copies_of_as_many_records_with_other_keys_are_named(self):
         """Databases of the same pictures in another order: keys are made of number and name."""
-        picture = bytes.fromhex(  # a PNG of one gray pixel
-            "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a49444154789c6360000000020001"
-            "48afa4710000000049454e44ae426082")
         for name in ("a", "b", "c", "d"):
-            (self.dir / f"{name}.png").write_bytes(picture)
+            (self.dir / f"{name}.png").write_bytes(png(1))
         self.write("solver.prototxt", 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 2 random_seed: 1\n'
                                       'snapshot_prefix: "run"\n')
         self.write("net.prototxt", 'layer { name: "data" type: "Data" top: "x" top: "y" data_param { source: "pictures_lmdb" '
@@ -169,6 +212,31 @@ class Launch(CarafeTest):
             shutil.rmtree(other / "pictures_lmdb")
         convert("abc", other / "pictures_lmdb")
         self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=0)
+
+    def test_the_start_says_what_batch_and_rate_mean(self):
+        def start_of(*flags, **options):
+            log = self.log_of(self.carafe("train", "--solver=solver.prototxt", *flags, **options))
+            line = next(line for line in log if " on 1 host, " in line)
+            rate = next(line for line in log if line.startswith("Iteration 0, lr = "))
+            return line, float(rate.split(" = ")[1]), log
+
+        line, rate, _ = start_of()
+        self.assertEqual(line, "1 worker on 1 host, 1 thread each; batch per worker 16, global batch 16, iter_size 1; "
+                               "lr as written in the solver")
+        self.assertEqual(rate, 0.01)
+        line, rate, _ = start_of("--workers=2", ranks=2)
+        self.assertEqual(line, "4 workers on 1 host, 1 thread each; batch per worker 16, global batch 64, iter_size 1; "
+                               "lr as written in the solver")
+        self.assertEqual(rate, 0.01)
+        line, rate, _ = start_of("--lr_scaling=linear", ranks=3)
+        self.assertRegex(line, r"batch per worker 16, global batch 48, .*; lr scaled \(linear\) by the growth of the batch$")
+        self.assertAlmostEqual(rate, 0.03, delta=1e-7)
+        self.write_solver(more="iter_size: 2\n")
+        line, rate, log = start_of("--global_batch=65", "--lr_scaling=sqrt", ranks=2)
+        self.assertRegex(line, r"batch per worker 32 or one more, global batch 65, iter_size 2; lr scaled \(sqrt\) by ")
+        self.assertAlmostEqual(rate, 0.01 * (65 / 16) ** 0.5, delta=1e-6)
+        rows = [line.split() for line in log if re.match(r"^  [01] ", line)]
+        self.assertEqual([(row[0], row[-1]) for row in rows], [("0", "33"), ("1", "32")])
 
     def test_the_start_shows_a_table_of_ranks(self):
         log = self.log_of(self.carafe("train", "--solver=solver.prototxt", ranks=2))
@@ -257,6 +325,37 @@ class Launch(CarafeTest):
                          [{frozenset(cores)}] * 2)
         result = self.carafe("train", "--solver=solver.prototxt", "--pin=yes", expect=1)
         self.assertIn('error: --pin is "yes"\n  fix: use on or off', result.stderr)
+
+    def test_stats_name_a_slow_rank_and_who_waits_for_it(self):
+        """Rank 1's copies of the pictures have a million times as many pixels, so it waits long for its data."""
+        self.write("list.txt", "a.png 0\nb.png 1\n")
+        for name in ("a.png", "b.png"):
+            (self.dir / name).write_bytes(png(2))
+        self.write("net.prototxt", 'layer { name: "data" type: "ImageData" top: "x" top: "y" image_data_param { source: '
+                                   '"list.txt" batch_size: 2 new_height: 4 new_width: 4 is_color: false } }\n'
+                                   'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip" '
+                                   "inner_product_param { num_output: 2 } }\n"
+                                   'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }\n')
+        self.write("solver.prototxt", 'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 20 random_seed: 1\n'
+                                      'snapshot_prefix: "run"\n')
+        other = self.other_folder()
+        for name in ("a.png", "b.png"):
+            (other / name).write_bytes(png(2000))
+        train = [CARAFE, "train", "--solver=solver.prototxt", "--stats=stats.csv"]
+        result = self.mpmd(["-wdir", self.dir, *train], ["-wdir", other, *train], expect=0)
+        rows = list(csv.DictReader((self.dir / "stats.csv").open()))
+        sums = collections.Counter()
+        for row in rows:
+            for column in ("ready", "comm_wait", "data_wait"):
+                sums[column, row["rank"]] += float(row[column])
+        self.assertGreater(sums["ready", "1"], sums["ready", "0"])
+        self.assertGreater(sums["data_wait", "1"], sums["data_wait", "0"])
+        self.assertGreater(sums["comm_wait", "0"], sums["comm_wait", "1"])  # exposed: rank 0 waits for rank 1
+        last = re.search(r"last one ready: rank (\d) on \S+ in (\d+)% of the iterations", result.stderr)
+        self.assertEqual(last.group(1), "1", result.stderr)
+        ready = {(row["iteration"], row["rank"]): float(row["ready"]) for row in rows}
+        late = sum(ready[str(i), "1"] > ready[str(i), "0"] for i in range(20))
+        self.assertEqual(int(last.group(2)), round(100 * late / 20))
 
     def test_a_trace_holds_nested_spans_and_messages_of_every_rank(self):
         self.carafe("train", "--solver=solver.prototxt", "--trace=trace.json", "--trace_iterations=5:8",
