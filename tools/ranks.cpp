@@ -1,18 +1,35 @@
 #include "tools/ranks.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <thread>
 
 #include "carafe/comm/launcher.h"
+#include "carafe/comm/mpi_transport.h"
 
 namespace carafe {
+namespace {
+
+// The thread that waits inside of MPI cannot be asked to come back.
+void EndAtOnce(const std::string& error) {
+  fmt::print(stderr, "{}\n", error);
+  std::fflush(stderr);
+  try {
+    AbortStart(DetectLaunch());
+  } catch (const std::exception&) {  // there is nobody to ask
+  }
+  _exit(1);
+}
+
+}  // namespace
 
 int RunOnRanks(const CommTimeouts& timeouts, const std::function<int(Group&, KeptAlive&)>& body) {
-  std::unique_ptr<Group> group = StartGroup(timeouts);
+  std::unique_ptr<Group> group = StartGroup(timeouts, EndAtOnce);
   int code = 1;
   bool in_order = true;
   auto kept = std::make_unique<KeptAlive>();

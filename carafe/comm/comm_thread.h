@@ -81,7 +81,7 @@ class CommThread {
   void Spoken() noexcept;
   void Announce(const std::string& work);
   std::optional<GroupFailure> failure() const;
-  bool AllNoted() noexcept;  // see Group::AllKnow
+  bool AllKnow() noexcept;  // see Group
   void Abort(const std::string& message) noexcept;
   // Watches the messages of the work (message_trace.h) until StopWatching; both outlive that.
   void WatchMessages(MessageTrace* trace, MessageCounters* counters);

@@ -343,9 +343,12 @@ void CommThread::StopWatching() noexcept {
   RunThere([&] { watched_.reset(); });
 }
 
-bool CommThread::AllNoted() noexcept {
+bool CommThread::AllKnow() noexcept {
   bool all = false;
-  RunThere([&] { all = control_->AllNoted(); });
+  RunThere([&] {
+    const std::optional<GroupFailure>& failure = control_->failure();
+    all = control_->AllNoted() && !(failure && failure->dead);
+  });
   return all;
 }
 

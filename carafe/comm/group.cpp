@@ -135,7 +135,7 @@ void Group::Check() {
   if (thread_) thread_->Check("the next step");
 }
 
-bool Group::AllKnow() const noexcept { return !thread_ || thread_->AllNoted(); }
+bool Group::AllKnow() const noexcept { return !thread_ || thread_->AllKnow(); }
 
 void Group::WatchForEnd(const std::atomic<bool>& asked) {
   if (thread_) thread_->WatchForEnd(&asked);

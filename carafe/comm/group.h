@@ -69,8 +69,8 @@ class Group : public GroupSum {
   void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
   // Whether the ranks have agreed on an error: all of them know, and end in good order.
   bool agreed_on_error() const { return agreed_on_error_; }
-  // After Fail: whether every rank knows that can. One that does not hangs, and will not end by
-  // itself.
+  // After Fail: whether every rank knows. One that does not hangs, or is cut off, and will not end
+  // by itself.
   bool AllKnow() const noexcept;
   // `asked` is set (by a signal handler) when this process is told to end; it outlives the group.
   // From then on a wait says at once what it is for: a launcher that ends the ranks because one has

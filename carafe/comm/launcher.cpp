@@ -1,12 +1,19 @@
 #include "carafe/comm/launcher.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "carafe/base/error.h"
 #include "carafe/comm/comm_thread.h"
@@ -79,6 +86,50 @@ Launch ReadEnvironment() {
   return {};
 }
 
+// Calls `late` on a thread of its own unless it is destroyed in time.
+class Watch {
+ public:
+  Watch(double seconds, std::function<void()> late)
+      : thread_([this, seconds, late = std::move(late)] {
+          std::unique_lock lock(mutex_);
+          if (!ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return end_; }))
+            late();
+        }) {}
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() {
+    {
+      std::lock_guard lock(mutex_);
+      end_ = true;
+    }
+    ended_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::thread thread_;  // last: starts when all the rest is there
+};
+
+std::unique_ptr<Transport> StartMpi(const Launch& launch, double wait,
+                                    const std::function<void(const std::string&)>& stuck) {
+  std::optional<Watch> watch;
+  if (stuck)
+    watch.emplace(wait + std::min(launch.rank, 2), [&launch, wait, &stuck] {
+      char host[256] = "";
+      gethostname(host, sizeof host - 1);
+      stuck(CommError(fmt::format("rank {} on {} waited {:.1f} s for all ranks to start: MPI does "
+                                  "not say which of them is not there",
+                                  launch.rank, host, wait),
+                      "look for a rank that hangs, and at the network between the hosts; raise "
+                      "--comm_timeout if they are only slow")
+                .what());
+    });
+  return MakeMpiTransport(launch);
+}
+
 }  // namespace
 
 Launch DetectLaunch() {
@@ -111,7 +162,8 @@ Launch DetectLaunch() {
   return launch;
 }
 
-std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts) {
+std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts,
+                                  const std::function<void(const std::string& error)>& stuck) {
   const Launch launch = DetectLaunch();
   if (launch.mpi.empty()) return std::make_unique<Group>();
   auto thread = std::make_unique<CommThread>(
@@ -121,7 +173,7 @@ std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts) {
         SocketOptions sockets = SocketOptionsOfEnvironment();
         sockets.wait = timeouts.wait;
         sockets.identity = HostIdentity();
-        return WithSharedMemory(WithSockets(MakeMpiTransport(launch), sockets),
+        return WithSharedMemory(WithSockets(StartMpi(launch, timeouts.wait, stuck), sockets),
                                 {.wait = timeouts.wait, .identity = share ? HostIdentity() : ""});
       },
       timeouts);

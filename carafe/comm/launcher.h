@@ -2,6 +2,7 @@
 // makes the group. Without a launcher no MPI is touched.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,12 @@ Launch DetectLaunch();
 // The group of this process: rank 0 of 1 without a launcher, or all ranks over MPI. Throws
 // ConfigError when the plug-in of the launcher's MPI is missing, or when MPI and the launcher
 // disagree on the number of ranks: N ranks never become N jobs of one rank.
-std::unique_ptr<Group> StartGroup(const CommTimeouts& timeouts = {});
+//
+// MPI_Init waits for ever for a rank that hangs, or is cut off, before it gets there, and cannot be
+// left. `stuck` is called on another thread when that takes longer than timeouts.wait (on rank 0;
+// the others leave it a second or two to speak for all); it should end the process.
+std::unique_ptr<Group> StartGroup(
+    const CommTimeouts& timeouts = {},
+    const std::function<void(const std::string& error)>& stuck = nullptr);
 
 }  // namespace carafe

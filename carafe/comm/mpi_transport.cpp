@@ -192,6 +192,8 @@ bool HasMpiPlugin(const std::string& mpi) {
   return false;
 }
 
+void AbortStart(const Launch& launch) { LoadPlugin(launch).abort(1); }
+
 std::unique_ptr<Transport> MakeMpiTransport(const Launch& launch) {
   return std::make_unique<MpiTransport>(LoadPlugin(launch), launch);
 }

@@ -22,4 +22,8 @@ bool HasMpiPlugin(const std::string& mpi);
 // be loaded, or counts another number of ranks than the launcher.
 std::unique_ptr<Transport> MakeMpiTransport(const Launch& launch);
 
+// While another thread is inside of that: asks the launcher to end every rank, and ends this
+// process where there is a way to ask; else returns.
+void AbortStart(const Launch& launch);
+
 }  // namespace carafe

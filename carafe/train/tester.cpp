@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
 
 #include "carafe/base/error.h"
+#include "carafe/comm/comm_thread.h"
 
 namespace carafe {
 
@@ -39,15 +41,16 @@ TestResult RunTest(Group& group, Stream& stream, const Net<T>& net, int64_t firs
   // Rank r's batches one after the other, each as its loss and then all output elements.
   std::vector<double> mine;
   std::vector<Score> scores;
+  constexpr std::string_view kWhat = "test results";
   for (int64_t b = group.rank(); b < count; b += group.size()) {
     mine.push_back(forward(first + b, group.size()));
     scores = OutputScores(stream, net);
     for (const Score& score : scores) mine.push_back(score.value);
     if (done) done(b + 1);
+    if (group.thread()) group.thread()->Check(kWhat);  // a test may last long
   }
   const std::vector<std::string> all = group.AllGather(
-      std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double)),
-      "test results");
+      std::string(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double)), kWhat);
   TestResult result;
   if (group.rank() != 0 || count == 0) return result;
   const size_t width = scores.size() + 1;
