@@ -257,6 +257,12 @@ void Tune(int socket, int connections) {
     setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kPlain, sizeof kPlain - 1);
 }
 
+struct Caller {
+  Descriptor socket;
+  Hello hello = {};
+  size_t got = 0;  // bytes of it
+};
+
 // ---- All of them ----
 
 class Rendezvous {
@@ -382,25 +388,41 @@ class Rendezvous {
     return "";
   }
 
+  // Whoever has said hello is answered; strangers may stay silent without anybody waiting for them.
   void Accept() {
     while (true) {
       Descriptor s(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (s.get() < 0) return;
-      Hello hello = {};
-      const bool known = ReadAll(s.get(), &hello, sizeof hello, Now() + kConnect) &&
-                         hello.cookie == OfferOf(inner_.rank()).cookie &&
-                         hello.to == inner_.rank() && hello.from > hello.to &&
-                         hello.from < inner_.size() && sockets_[hello.from] < 0;
-      if (!known) continue;
-      const Cookie& answer = OfferOf(hello.from).cookie;
-      if (Write(s.get(), &answer, sizeof answer)) sockets_[hello.from] = s.Release();
+      if (s.get() < 0) break;
+      callers_.push_back({std::move(s)});
     }
+    std::erase_if(callers_, [this](Caller& caller) {
+      char* const hello = reinterpret_cast<char*>(&caller.hello);
+      const ssize_t n =
+          recv(caller.socket.get(), hello + caller.got, sizeof caller.hello - caller.got, 0);
+      if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EINTR);
+      caller.got += static_cast<size_t>(n);
+      if (caller.got < sizeof caller.hello) return false;
+      Welcome(caller);
+      return true;
+    });
+  }
+
+  void Welcome(Caller& caller) {
+    const Hello& hello = caller.hello;
+    const bool known = hello.cookie == OfferOf(inner_.rank()).cookie && hello.to == inner_.rank() &&
+                       hello.from > hello.to && hello.from < inner_.size() &&
+                       sockets_[hello.from] < 0;
+    if (!known) return;
+    const Cookie& answer = OfferOf(hello.from).cookie;
+    if (Write(caller.socket.get(), &answer, sizeof answer))
+      sockets_[hello.from] = caller.socket.Release();
   }
 
   Transport& inner_;
   const SocketOptions& options_;
   Sockets sockets_;
   Descriptor listener_;
+  std::vector<Caller> callers_;  // have not said all of their hello yet
   std::vector<Offer> offers_;    // by rank
   std::deque<Outcome> reports_;  // lent until they are sent
   std::vector<Transport::Request> sends_;

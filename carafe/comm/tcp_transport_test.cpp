@@ -1,13 +1,19 @@
 #include "carafe/comm/tcp_transport.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -194,6 +200,101 @@ TEST(TcpTransport, TriesTheNextAddress) {
                  {t.Send(1 - mine, 7, &mine, sizeof mine), t.Receive(1 - mine, 7, &in, sizeof in)});
         EXPECT_EQ(in, 1 - mine);
       });
+}
+
+// The ports on which this process listens.
+std::vector<int> OwnPorts() {
+  std::vector<int> ports;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_storage address = {};
+    socklen_t length = sizeof address;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens ||
+        getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+      continue;
+    if (address.ss_family == AF_INET6)
+      ports.push_back(ntohs(reinterpret_cast<sockaddr_in6*>(&address)->sin6_port));
+    if (address.ss_family == AF_INET)
+      ports.push_back(ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port));
+  }
+  return ports;
+}
+
+// Calls every port of this process before the ranks learn of each other's.
+class AmongStrangers final : public WrappedTransport {
+ public:
+  AmongStrangers(std::unique_ptr<Transport> inner, std::string words, int calls)
+      : WrappedTransport(std::move(inner)), words_(std::move(words)), calls_(calls) {}
+  ~AmongStrangers() override {
+    for (int s : strangers_) close(s);
+  }
+  Request Send(int to, int tag, const void* data, size_t bytes) override {
+    if (tag != kSetUpTag) throw std::runtime_error("a message goes through the inner transport");
+    if (strangers_.empty()) Call();
+    return inner_->Send(to, tag, data, bytes);
+  }
+  size_t strangers() const { return strangers_.size(); }
+
+ private:
+  void Call() {
+    for (int port : OwnPorts())
+      for (int i = 0; i < calls_; ++i) {
+        sockaddr_in to = {};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(static_cast<uint16_t>(port));
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        strangers_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+        connect(strangers_.back(), reinterpret_cast<sockaddr*>(&to), sizeof to);
+        std::string words = words_;
+        const int32_t claim[] = {2, i};  // from rank 2 to rank i, after 16 bytes of cookie
+        if (words.size() >= 24) std::memcpy(words.data() + 16, claim, sizeof claim);
+        send(strangers_.back(), words.data(), words.size(), MSG_NOSIGNAL);
+      }
+  }
+
+  const std::string words_;
+  const int calls_;
+  std::vector<int> strangers_;
+};
+
+TEST(TcpTransport, StrangersWhoCallDoNotKeepRanksApart) {
+  // Silent, with half a hello, with a wrong cookie, and with more than that.
+  for (const size_t length : {0, 10, 24, 1000}) {
+    const std::shared_ptr<ThreadHub> hub = MakeThreadHub(3);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < 3; ++r)
+      threads.emplace_back([&, r] {
+        auto among = std::make_unique<AmongStrangers>(MakeThreadTransport(hub, r),
+                                                      std::string(length, '\0'), 2);
+        const AmongStrangers& strangers = *among;
+        const std::unique_ptr<Transport> transport = WithSockets(std::move(among), OnHost(r));
+        EXPECT_GT(strangers.strangers(), 0U);
+        EXPECT_TRUE(transport->sleeper()) << "these ranks have no sockets";
+        SendMessagesOfAnySize(*transport);
+        transport->Finish();
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(TcpTransport, SpeaksTheNewerProtocolToo) {
+  const int s = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 here = {};
+  here.sin6_family = AF_INET6;
+  here.sin6_addr = in6addr_loopback;
+  const bool can = bind(s, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0;
+  close(s);
+  if (!can) GTEST_SKIP() << "this system has no IPv6";
+  RunTransports(
+      2,
+      [](int rank) {
+        SocketOptions options = OnHost(rank);
+        options.addresses = {"::1"};
+        return options;
+      },
+      SendMessagesOfAnySize);
 }
 
 TEST(TcpTransport, TheEnvironmentChooses) {
