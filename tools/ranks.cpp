@@ -15,10 +15,14 @@
 namespace carafe {
 namespace {
 
+// Hydra, when it is asked to end all ranks, drops what they have written and it has not passed on.
+constexpr std::chrono::seconds kPassedOn{1};
+
 // The thread that waits inside of MPI cannot be asked to come back.
 void EndAtOnce(const std::string& error) {
   fmt::print(stderr, "{}\n", error);
   std::fflush(stderr);
+  std::this_thread::sleep_for(kPassedOn);
   try {
     AbortStart(DetectLaunch());
   } catch (const std::exception&) {  // there is nobody to ask
@@ -42,8 +46,10 @@ int RunOnRanks(const CommTimeouts& timeouts, const std::function<int(Group&, Kep
     });
     in_order = group->agreed_on_error();
     // Hydra waits for a rank that hangs, whatever the others return; Open MPI's mpirun ends it.
-    if (!in_order && !group->AllKnow() && DetectLaunch().mpi == "mpich")
+    if (!in_order && !group->AllKnow() && DetectLaunch().mpi == "mpich") {
+      std::this_thread::sleep_for(kPassedOn);
       group->Abort("some ranks do not answer: ending them all");
+    }
   }
   kept.reset();
   const int rank = group->rank(), size = group->size();
