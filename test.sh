@@ -172,7 +172,7 @@ stage_cluster() {
   if [ "$(id -u)" = 0 ] && command -v ip >/dev/null; then
     run_test 'cluster selftest' cluster-selftest '' tests/cluster/cluster.sh selftest
   fi
-  run_scripts cluster tests/cluster/run.py
+  run_scripts cluster tests/cluster/*.py
 }
 
 python_venv() {
