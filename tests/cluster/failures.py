@@ -47,7 +47,6 @@ class Job:
 
     def __init__(self, test, mpi, tcp, keep_codes):
         self.test = test
-        self.ended = False
         (test.dir / "keep_code").write_text(KEEP_CODE)
         (test.dir / "keep_code").chmod(0o755)
         (test.dir / "codes").unlink(missing_ok=True)
@@ -107,7 +106,7 @@ def in_a_test(job):
     time.sleep(0.2)
 
 
-def while_a_snapshot_is_written(job, names="snap/*.tmp.*", first=100):
+def while_a_snapshot_is_written(job, names="snap/*.tmp.*"):
     folder = job.test.dir
     in_training(job)
     end = time.time() + 60
