@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """1 against P with real processes: P workers reach the weights of one worker with the global batch. Every pair of values of
-exchange, overlap, ranks, workers, solver and features occurs in some case; the full matrix is that of trainer_test.cpp, with
+exchange, overlap, ranks, workers, solver and features occurs in some case; the full matrix is that of law_test.cpp, with
 ranks as threads. Prints `N passed, N failed`."""
 import collections
 import itertools
