@@ -391,10 +391,16 @@ class ShmTransport final : public Transport {
     for (const View& view : peer.views)
       if (view.id == letter.memory_id) return view.memory.data();
     if (peer.views.size() >= kMostViews && peer.loans == 0) peer.views.erase(peer.views.begin());
-    ShmSegment memory = ShmSegment::Open(peer.pid, letter.memory_descriptor, letter.memory_bytes,
-                                         ShmSegment::Access::kRead);
-    memory.CloseDescriptor();
-    peer.views.push_back({letter.memory_id, std::move(memory)});
+    try {
+      ShmSegment memory = ShmSegment::Open(peer.pid, letter.memory_descriptor, letter.memory_bytes,
+                                           ShmSegment::Access::kRead);
+      memory.CloseDescriptor();
+      peer.views.push_back({letter.memory_id, std::move(memory)});
+    } catch (const CommError& error) {
+      throw CommError(
+          fmt::format("the gradients of rank {} cannot be read: {}", peer.rank, error.what()),
+          "raise the number of open files (ulimit -n); or set CARAFE_SHM=off, which is slower");
+    }
     return peer.views.back().memory.data();
   }
 

@@ -8,8 +8,7 @@
 //             AwaitVerdict()               the votes of all ranks, summed; then either go on, or
 //             Cancel()                     throw the step away
 //   border    Drain(w, stream)             after Forward, before a test or a snapshot: nothing is
-//   on
-//                                          its way
+//                                          on its way
 // The strategy calls update(p) when p's sum over all workers is there, on every rank, or on rank 0
 // alone, which then hands the values out: in AwaitValue(p), or before, in a call that would wait
 // for something else; where rank 0 alone updates and nobody's votes are bad, already in
