@@ -66,7 +66,7 @@ last_test_value() {
 # which would kill the ranks after a while: it runs in a session of its own, and is asked to pass on a signal that makes
 # them stop in good order (SIGUSR2 with Open MPI).
 train() {
-  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 pid stop=INT
+  local launch=() flags=(--solver="$example/lenet_solver.prototxt" --run_dir="$run") cores code=0 pid stop=INT stopped again=$carafe
   cores=$(nproc)
   if [ -z "${OMP_NUM_THREADS:-}" ]; then
     export OMP_NUM_THREADS=$((cores / ranks > 0 ? cores / ranks : 1))
@@ -95,11 +95,13 @@ train() {
   done
   trap 'stop_step 130' INT
   trap 'stop_step 143' TERM
-  [ "$code" != 0 ] || return 0
-  if [ "$code" = 75 ]; then
-    echo "stopped, with a snapshot; to go on: ${launch[*]} $carafe train ${flags[*]} --snapshot=auto"
-    exit 75
+  [ "$ranks" = 1 ] || again="$carafe launch -n $ranks --mpi=$mpi --"
+  stopped=$(sed -nE 's/.*\] (stopped at iteration [0-9]+).*/\1/p' $run/train.log 2>/dev/null | tail -n 1)
+  if [ -n "$stopped" ]; then
+    printf '\n%s; to go on from there:\n  %s train %s --snapshot=auto\n' "$stopped" "$again" "${flags[*]}"
+    exit "$code"
   fi
+  [ "$code" != 0 ] || return 0
   [ ! -s $run/train.log ] || show_log_tail $run/train.log
   complain "training failed with code $code" 'the reason stands above; the whole log is in '"$run/train.log"
   exit 1

@@ -4,14 +4,20 @@ include(CMakePackageConfigHelpers)
 set(CARAFE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Carafe)
 
 file(RELATIVE_PATH carafe_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set_target_properties(carafe PROPERTIES INSTALL_RPATH "$ORIGIN")
+# The same RUNPATH in the build as installed. Otherwise CMake ends that of the build with a colon, to replace it later, and
+# an empty entry is the current folder: a library planted there would be loaded (tests/cli/install.py).
+set_target_properties(carafe PROPERTIES
+  INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS carafe EXPORT CarafeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(plugin ${CARAFE_MPI_PLUGINS})
+  set_target_properties(carafe_mpi_${plugin} PROPERTIES
+    INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS carafe_mpi_${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 
 if(TARGET carafe_program)
-  set_target_properties(carafe_program PROPERTIES INSTALL_RPATH "$ORIGIN/${carafe_bin_to_lib};$ORIGIN/../lib")
+  set_target_properties(carafe_program PROPERTIES
+    INSTALL_RPATH "$ORIGIN/${carafe_bin_to_lib};$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS carafe_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # Other names of the program, made beside it in the build.
   install(CODE "
@@ -26,7 +32,9 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/carafe/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carafe
   FILES_MATCHING PATTERN "*.h")
 # Beside messages.h, which includes it.
-install(FILES ${PROJECT_BINARY_DIR}/carafe/carafe.pb.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carafe/proto)
+install(FILES ${PROJECT_BINARY_DIR}/carafe/carafe.pb.h ${PROJECT_BINARY_DIR}/carafe/fork_messages.pb.h
+  ${PROJECT_BINARY_DIR}/carafe/training_state.pb.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carafe/proto)
 
 install(EXPORT CarafeTargets NAMESPACE Carafe:: DESTINATION ${CARAFE_CMAKE_DIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/CarafeConfig.cmake.in

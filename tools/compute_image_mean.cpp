@@ -37,8 +37,11 @@ const RegisterCommand kRegistered{
      .prepare = [](CLI::App& app) {
        auto flags = std::make_shared<MeanFlags>();
        app.add_option("database", flags->database, "the database")->required();
-       app.add_option("out", flags->out, "the mean file to write; without it, only the log tells");
-       app.add_option("--backend", flags->backend, "lmdb or leveldb")->capture_default_str();
+       app.add_option("out", flags->out,
+                      "the mean file to write; if omitted, the mean is only logged");
+       // PMLS-Caffe's scripts give it without the name.
+       app.add_option("backend,--backend", flags->backend, "lmdb or leveldb")
+           ->capture_default_str();
        return [flags] { return Compute(*flags); };
      }}};
 

@@ -33,7 +33,7 @@ const RegisterCommand kRegistered{
        app.add_option("input", flags->input, "folder with data_batch_1.bin .. 5, test_batch.bin")
            ->required();
        app.add_option("output", flags->output, "folder for the two databases")->required();
-       app.add_option("backend", flags->backend, "lmdb or leveldb")->required();
+       app.add_option("backend,--backend", flags->backend, "lmdb or leveldb")->required();
        return [flags] { return Convert(*flags); };
      }}};
 

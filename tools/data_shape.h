@@ -1,4 +1,4 @@
-// The flag --data_shape of the commands that judge nets without their data.
+// The flag --data_shape of the commands that validate nets without their data.
 #pragma once
 
 #include <CLI/CLI.hpp>

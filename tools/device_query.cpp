@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "carafe/core/device.h"
+#include "carafe/core/gpu_status.h"
+#include "carafe/kernels/gpu_libraries.h"
 #include "tools/command.h"
 
 namespace carafe {
@@ -13,8 +15,15 @@ namespace {
 int Query(const std::string& gpu) {
   const int count = CudaDeviceCount();
   fmt::print("CPU: {} cores online\n", sysconf(_SC_NPROCESSORS_ONLN));
-  if (count == 0) fmt::print("GPU: none that can be used\n");
+  if (count == 0) {
+    const GpuStatus status = GetGpuStatus();
+    fmt::print("GPU: none that can be used: {}\n  fix: {}\n", status.problem, status.fix);
+  }
   for (int i = 0; i < count; ++i) fmt::print("{}\n", CudaDevice(i).name());
+  for (const GpuLibrary& library : GpuLibraries()) {
+    fmt::print("{}: {}\n", library.name,
+               library.version.empty() ? library.problem : library.version);
+  }
   if (!gpu.empty() && gpu != "all")
     CudaDevice(std::atoi(gpu.c_str()));  // throws if it is not there
   return 0;

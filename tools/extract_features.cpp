@@ -7,8 +7,9 @@
 #include "carafe/net/weights.h"
 #include "carafe/train/device_choice.h"
 #include "carafe/train/features.h"
+#include "carafe/train/options.h"
 #include "tools/command.h"
-#include "tools/run_flags.h"
+#include "tools/flags.h"
 
 namespace carafe {
 namespace {
@@ -16,8 +17,14 @@ namespace {
 struct FeatureFlags {
   std::string weights, net, blobs, databases, backend, mode = "CPU", device = "0";
   int64_t batches = 0;
-  int threads = 0;
+  GivenOptions given;
 };
+
+const OptionTable<RunOptions>& FeatureTable() {
+  static const OptionTable<RunOptions> table(
+      {RunTable().row("threads"), RunTable().row("algorithm")});
+  return table;
+}
 
 std::vector<FeatureTarget> TargetsOf(const FeatureFlags& flags) {
   const std::vector<std::string> blobs = SplitList(flags.blobs);
@@ -46,12 +53,13 @@ int Extract(const FeatureFlags& flags) {
     throw ConfigError(fmt::format("the number of batches is {}", flags.batches), "give at least 1");
   }
   const std::vector<FeatureTarget> targets = TargetsOf(flags);
+  const RunOptions options =
+      FeatureTable().Parse(WithEnvironment(FeatureTable().infos(), flags.given));
   const Group alone;
   const std::unique_ptr<Stream> stream =
-      MakeStream(GpuOf(flags), false, ChooseThreads(flags.threads, alone), alone);
-  NetState state;
-  state.set_phase(TEST);
-  Net<float> net(LoadNetSpec(flags.net), state);
+      MakeStream(GpuOf(flags), false, ChooseThreads(options.threads, alone), alone);
+  Net<float> net(LoadNetSpec(flags.net), StateOf(TEST, options),
+                 AlgorithmChoices{.asked = options.algorithm});
   net.Initialise(*stream, 0);
   LoadWeights(*stream, flags.weights, net);
   const std::vector<int64_t> rows =
@@ -81,7 +89,7 @@ const RegisterCommand kRegistered{
        app.add_option("backend", flags->backend, "lmdb or leveldb")->required();
        app.add_option("mode", flags->mode, "CPU or GPU")->capture_default_str();
        app.add_option("device", flags->device, "number of the GPU")->capture_default_str();
-       app.add_option("--threads", flags->threads, "default: all cores");
+       DeclareFlags(app, FeatureTable().infos(), &flags->given);
        return [flags] { return Extract(*flags); };
      }}};
 

@@ -8,12 +8,17 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/base/log.h"
 #include "carafe/base/suggest.h"
+#include "carafe/comm/launcher.h"
 #include "tools/command.h"
+#include "tools/flags.h"
+#include "tools/glog_flags.h"
 
 namespace carafe {
 namespace {
@@ -25,10 +30,10 @@ constexpr char kExamples[] =
     "  carafe train --solver=examples/mnist/lenet_solver.prototxt\n"
     "  mpirun -n 4 carafe train -solver examples/mnist/lenet_solver.prototxt\n"
     "  carafe check examples/mnist/lenet_solver.prototxt\n"
-    "\n`carafe COMMAND --help` tells more about one command.";
+    "\n`carafe COMMAND --help` explains one command.";
 
-// Caffe's flags may be written -flag value, --flag value, -flag=value or --flag=value; CLI11 wants
-// two dashes.
+// Caffe's flags may be written -flag value, --flag value, -flag=value or --flag=value; CLI11
+// requires two dashes.
 std::vector<std::string> NormalizedArguments(int argc, char** argv) {
   std::vector<std::string> arguments;
   const std::string program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
@@ -50,27 +55,56 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
-// CLI11's complaint in our form, with the nearest flag or command.
+// The first argument that is no flag of the command, or "". What follows a -- is not ours.
+std::string UnknownFlag(const std::vector<std::string>& known,
+                        const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (flag.starts_with("--") && std::ranges::find(known, flag) == known.end()) return flag;
+  }
+  return "";
+}
+
+// CLI11's complaint in our form. A misspelt flag comes first: it is often why another is missing.
 int PrintUsageError(const CLI::App& app, const CLI::ParseError& error,
                     const std::vector<std::string>& arguments) {
   const CLI::App* used = &app;
   for (const CLI::App* sub : app.get_subcommands()) used = sub;
+  std::string what = error.what();
   std::string fix =
       fmt::format("see `{} --help`", used == &app ? "carafe" : "carafe " + used->get_name());
-  std::string what = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& argument : arguments) {
-      const std::string flag = argument.substr(0, argument.find('='));
-      const auto names = OptionNames(*used);
-      if (!flag.starts_with("--") || std::ranges::find(names, flag) != names.end()) continue;
-      const auto near = NearestNames(flag, names, 1);
-      what = fmt::format("unknown flag {}", flag);
-      if (!near.empty()) fix = fmt::format("did you mean {}?", near[0]);
-      break;
-    }
+  const std::vector<std::string> known = OptionNames(*used);
+  if (const std::string flag = UnknownFlag(known, arguments); !flag.empty()) {
+    what = fmt::format("unknown flag {}", flag);
+    const std::vector<std::string> near = NearestNames(flag, known, 1);
+    if (!near.empty()) fix = fmt::format("did you mean {}?", near[0]);
   }
   fmt::print(stderr, "error: {}\n  fix: {}\n", what, fix);
   return 1;
+}
+
+// Declares the command's flags; returns what runs it after they are parsed.
+std::function<int()> Prepare(const Command& command, CLI::App& app) {
+  if (!command.run) return command.prepare(app);
+  const auto given = std::make_shared<GivenOptions>();
+  DeclareFlags(app, command.options(), given.get());
+  return [&command, given] { return command.run(*given); };
+}
+
+// A command that does not divide its work would do it once per rank, into the same files.
+bool RunsHere(const std::string& command) {
+  Launch launch;
+  try {
+    launch = DetectLaunch();
+  } catch (const ConfigError&) {  // of a launcher without MPI, which is not needed here
+    return true;
+  }
+  if (launch.rank != 0) return false;
+  if (launch.size <= 1) return true;
+  LogInfo("{} was started by {}: it is no distributed command, and rank 0 alone runs it", command,
+          launch.launcher);
+  return true;
 }
 
 int Main(int argc, char** argv) {
@@ -83,10 +117,12 @@ int Main(int argc, char** argv) {
   for (const auto& [name, command] : CommandRegistry::Instance().entries()) {
     CLI::App* sub = app.add_subcommand(name, command.summary);
     if (!command.examples.empty()) sub->footer("examples:\n" + command.examples);
-    runs[sub] = command.prepare(*sub);
+    runs[sub] = Prepare(command, *sub);
     names.push_back(name);
   }
-  const std::vector<std::string> arguments = NormalizedArguments(argc, argv);
+  std::vector<std::string> arguments = NormalizedArguments(argc, argv);
+  if (!arguments.empty() && arguments[0] != "launch")  // hands them on
+    TakeGlogFlags(std::filesystem::path(argv[0]).filename().string(), &arguments);
   if (!arguments.empty() && !arguments[0].starts_with("-") &&
       CommandRegistry::Instance().Find(arguments[0]) == nullptr) {
     fmt::print(stderr, "error: unknown command \"{}\"\n  fix: {}\n", arguments[0],
@@ -104,7 +140,12 @@ int Main(int argc, char** argv) {
     fmt::print("{}", app.help());
     return 0;
   }
-  return runs.at(app.get_subcommands()[0])();
+  const CLI::App* chosen = app.get_subcommands()[0];
+  if (!CommandRegistry::Instance().Find(chosen->get_name())->on_ranks &&
+      !RunsHere(chosen->get_name())) {
+    return 0;
+  }
+  return runs.at(chosen)();
 }
 
 }  // namespace

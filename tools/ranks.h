@@ -9,8 +9,9 @@
 
 namespace carafe {
 
-// What must outlive the telling of an error: exchanges, and all that owns one. An exchange that
-// ends first takes the transport with it, and the ranks could no longer agree on who speaks.
+// What must outlive the report of an error: exchanges, and everything that owns one. Destroying an
+// exchange in mid-step shuts the transport down, and the ranks could no longer agree which of them
+// prints the error. Used by one thread.
 class KeptAlive {
  public:
   template <typename T, typename... Arguments>

@@ -1,4 +1,4 @@
-// carafe test: scores a model; over several ranks the very digits of one.
+// carafe test: scores a model; several ranks print exactly what one prints.
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,19 +6,33 @@
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/train/device_choice.h"
+#include "carafe/train/options.h"
 #include "carafe/train/tester.h"
 #include "tools/command.h"
 #include "tools/ranks.h"
-#include "tools/run_flags.h"
 
 namespace carafe {
 namespace {
 
-struct TestFlags {
+struct TestOptions : RunOptions {
   std::string model, weights;
   int iterations = 50;
-  RunFlags run;
 };
+
+const OptionTable<TestOptions>& TestTable() {
+  using O = TestOptions;
+  static const OptionTable<O> table(
+      {
+          {{.name = "model", .section = "Model", .help = "the net's prototxt", .required = true},
+           option::Text(&O::model)},
+          {{.name = "weights", .section = "Model", .help = "the .caffemodel", .required = true},
+           option::Text(&O::weights)},
+          {{.name = "iterations", .section = "Model", .help = "batches to run"},
+           option::Integer(&O::iterations, 1)},
+      },
+      RunTable());
+  return table;
+}
 
 void Print(const TestResult& result) {
   for (size_t b = 0; b < result.batches.size(); ++b) {
@@ -32,30 +46,21 @@ void Print(const TestResult& result) {
   }
 }
 
-int Run(Group& group, const TestFlags& flags) {
-  std::string error;
+int TestOn(Group& group, const GivenOptions& given) {
+  TestOptions options;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Net<float>> net;
-  try {
-    if (flags.iterations <= 0) {
-      throw ConfigError(fmt::format("--iterations is {}", flags.iterations), "give at least 1");
-    }
-    stream = MakeStream(flags.run.gpu, false, ChooseThreads(flags.run.threads, group), group);
-    const NetSpec spec = LoadNetSpec(flags.model);
-    NetState state;
-    state.set_phase(TEST);
-    state.set_level(flags.run.level);
-    for (const std::string& stage : flags.run.Stages()) state.add_stage(stage);
-    net = std::make_unique<Net<float>>(spec, state);
+  group.Together("the net and its weights", [&] {
+    options = TestTable().Parse(given);
+    stream = MakeStream(options.gpu, false, ChooseThreads(options.threads, group), group);
+    net = std::make_unique<Net<float>>(LoadNetSpec(options.model), StateOf(TEST, options),
+                                       AlgorithmChoices{.asked = options.algorithm});
     net->Initialise(*stream, 0);
     net->ShareMemory(MemorySharing::kForward, std::make_shared<MemoryPool>());
-    LoadWeights(*stream, flags.weights, *net);
-  } catch (const Error& failed) {
-    error = failed.what();
-  }
-  group.Agree(error);
-  const TestResult result =
-      RunTest<float>(group, *stream, *net, 0, flags.iterations, [&](int64_t batch, int64_t stride) {
+    LoadWeights(*stream, options.weights, *net);
+  });
+  const TestResult result = RunTest<float>(
+      group, *stream, *net, 0, options.iterations, [&](int64_t batch, int64_t stride) {
         RunContext run{.stream = *stream, .pass = {.index = batch, .stride = stride}};
         return net->Forward(run);
       });
@@ -63,8 +68,9 @@ int Run(Group& group, const TestFlags& flags) {
   return 0;
 }
 
-int Test(const TestFlags& flags) {
-  return RunOnRanks({}, [&](Group& group, KeptAlive&) { return Run(group, flags); });
+int Test(const GivenOptions& flags) {
+  const GivenOptions given = WithEnvironment(TestTable().infos(), flags);
+  return RunOnRanks({}, [&](Group& group, KeptAlive&) { return TestOn(group, given); });
 }
 
 const RegisterCommand kRegistered{
@@ -73,14 +79,9 @@ const RegisterCommand kRegistered{
      .examples =
          "  carafe test --model=lenet_train_test.prototxt --weights=lenet_iter_10000.caffemodel "
          "--iterations=100",
-     .prepare = [](CLI::App& app) {
-       auto flags = std::make_shared<TestFlags>();
-       app.add_option("--model", flags->model, "the net's prototxt")->required();
-       app.add_option("--weights", flags->weights, "the .caffemodel")->required();
-       app.add_option("--iterations", flags->iterations, "batches to run")->capture_default_str();
-       flags->run.Declare(app);
-       return [flags] { return Test(*flags); };
-     }}};
+     .options = [] { return TestTable().infos(); },
+     .run = Test,
+     .on_ranks = true}};
 
 }  // namespace
 }  // namespace carafe

@@ -1,5 +1,5 @@
 // carafe upgrade_net_proto_text, upgrade_net_proto_binary, upgrade_solver_proto_text: an old file
-// written anew in its present form, as Caffe's tools of those names do.
+// written in its present form, as Caffe's tools of those names do.
 // Exit codes are theirs: 1 for wrong usage or an upgrade that could not keep all, 2 for a file that
 // cannot be read.
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct Files {
 // The file to upgrade is missing or no file of its kind.
 class CannotRead : public Error {
  public:
-  using Error::Error;
+  explicit CannotRead(const Error& error) : Error(error) {}
 };
 
 template <typename Message>
@@ -33,7 +33,7 @@ Place ReadText(const std::string& path, Message* message) {
   try {
     return ParseTextFile(path, message);
   } catch (const Error& error) {
-    throw CannotRead(error.what());
+    throw CannotRead(error);
   }
 }
 
@@ -41,7 +41,7 @@ NetParameter ReadBinary(const std::string& path, NetUpgrade* upgrade) {
   try {
     return ReadNetBinary(path, upgrade);
   } catch (const DataError& error) {
-    throw CannotRead(error.what());
+    throw CannotRead(error);
   }
 }
 
@@ -102,8 +102,9 @@ Command UpgradeCommand(const std::string& name, const std::string& summary,
 
 const RegisterCommand kNetText{UpgradeCommand(
     "upgrade_net_proto_text", "Write an old net prototxt in its present form.", UpgradeNetText)};
-const RegisterCommand kNetBinary{UpgradeCommand(
-    "upgrade_net_proto_binary", "Write an old or foreign .caffemodel anew.", UpgradeNetBinary)};
+const RegisterCommand kNetBinary{
+    UpgradeCommand("upgrade_net_proto_binary",
+                   "Write an old or foreign .caffemodel in its present form.", UpgradeNetBinary)};
 const RegisterCommand kSolverText{
     UpgradeCommand("upgrade_solver_proto_text", "Write an old solver prototxt in its present form.",
                    UpgradeSolverText)};

@@ -5,7 +5,7 @@
 
 #include "benchmarks/exchange/modes.h"
 #include "carafe/base/error.h"
-#include "carafe/train/data_stand_in.h"
+#include "carafe/train/placeholder_data.h"
 #include "carafe/train/timing.h"
 
 namespace carafe {
@@ -32,7 +32,7 @@ void WriteProfile(const std::string& model, const std::vector<int64_t>& item, in
   NetState state;
   state.set_phase(TRAIN);
   std::vector<std::string> notes;
-  const NetSpec spec = WithStandInsForMissingData(LoadNetSpec(model), state, item, &notes);
+  const NetSpec spec = WithPlaceholderData(LoadNetSpec(model), state, item, &notes);
   Net<float> net(spec, state);
   Stream stream(CpuDevice(), threads);
   net.Initialise(stream, 1);

@@ -7,8 +7,10 @@
 #include "benchmarks/exchange/modes.h"
 #include "carafe/base/error.h"
 #include "carafe/base/timer.h"
+#include "carafe/comm/comm_thread.h"
 #include "carafe/core/blob.h"
-#include "carafe/exchange/carrier.h"
+#include "carafe/exchange/polled_engine.h"
+#include "carafe/exchange/scheme.h"
 
 namespace carafe {
 namespace {
@@ -33,19 +35,23 @@ void RunSums(Group& group, const SumsOptions& given) {
         static_cast<float*>(gradients.Get(stream, static_cast<size_t>(count) * sizeof(float)));
     std::vector<float> value(static_cast<size_t>(count));
     // Sums alone, as MPI_Allreduce makes them: without the votes that end a step of training.
-    BucketPlace<float> place;
-    place.gradient = gradient;
-    place.value = value.data();
-    place.count = count;
-    const auto carrier = MakeRankCarrier<float>(FindScheme(options.exchange), options.scheme,
-                                                *group.thread(), {place}, {"all"});
+    const Scheme& scheme = FindScheme(options.exchange);
+    const bool updates = scheme.UpdatesOn(group.rank());
+    SchemeSettings settings = options.scheme;
+    if (!settings.hosts.known()) settings.hosts = HostLayout(group.thread()->hosts());
+    const ElementType& elements = ElementsOf<float>();
+    PolledEngine engine(
+        *group.thread(), elements,
+        TransfersOf(scheme, settings, group.rank(), group.size(), elements,
+                    {{.gradient = gradient, .value = value.data(), .count = count}}));
     int64_t steps = 0;
     const auto step = [&] {
-      carrier->Start(0, true);
+      engine.Start(0, updates ? 0 : 1, Progress::kByCaller);
       ++steps;
-      if (!carrier->updates()) return carrier->AwaitValues(0, steps);
-      carrier->AwaitSum(0, steps);
-      carrier->Updated(0);
+      engine.Await(
+          "the sum", [&] { return engine.steps(0) >= steps; }, Progress::kByCaller);
+      if (updates && scheme.root_updates) engine.Start(1);
+      if (scheme.root_updates) engine.Await("values", [&] { return engine.steps(1) >= steps; });
     };
     // The first one is checked, and not timed.
     for (int64_t i = 0; i < count; ++i) gradient[i] = Part(group.rank(), i);
@@ -70,7 +76,7 @@ void RunSums(Group& group, const SumsOptions& given) {
       step();
       seconds.push_back(timer.Seconds());
     }
-    carrier->Close(steps);
+    engine.Close();
     std::sort(seconds.begin(), seconds.end());
     if (group.rank() != 0) continue;
     fmt::print(

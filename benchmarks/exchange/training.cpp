@@ -33,15 +33,20 @@ void RunTraining(Group& group, const TrainingOptions& options) {
   Stream stream(CpuDevice(), options.threads);
   std::vector<double> started;  // of every iteration
   const Timer clock;
-  TrainOptions train{.exchange = options.exchange,
-                     .overlap = options.overlap,
-                     .scheme = options.scheme,
-                     .check_replicas = 0,
-                     .on_nan = "continue",
-                     .quiet = true,
-                     .write_files = false,
-                     .watch_signals = false,
-                     .before_iteration = [&] { started.push_back(clock.Seconds()); }};
+  TrainOptions train;
+  train.exchange = options.exchange;
+  train.overlap = options.overlap;
+  train.message_kb = static_cast<double>(options.scheme.message_bytes) / 1024;
+  train.tree_branches = options.scheme.branches;
+  TrainTable().row("sum").value.Set(train, options.scheme.algorithm, "--sum");
+  train.exchange_timeout = options.scheme.timeout;
+  train.check_replicas = 0;
+  train.on_nan = OnNan::kContinue;
+  train.progress = ProgressMode::kNone;
+  train.quiet = true;
+  train.write_files = false;
+  train.watch_signals = false;
+  train.before_iteration = [&] { started.push_back(clock.Seconds()); };
   SolverSpec spec = LoadSolverSpec(options.solver);
   spec.param.set_display(0);
   spec.param.set_snapshot_after_train(false);
@@ -54,11 +59,11 @@ void RunTraining(Group& group, const TrainingOptions& options) {
   group.Broadcast(&steps, sizeof steps, 0, "the number of steps");
   group.Barrier("the start of the measured steps");
   started.clear();
-  const ExchangeStats before = trainer.solver().exchange()->stats();
+  const ExchangeStats before = trainer.solver().exchange_stats();
   const double cpu_before = CpuSeconds();
   trainer.Step(steps);
   started.push_back(clock.Seconds());
-  const ExchangeStats after = trainer.solver().exchange()->stats();
+  const ExchangeStats after = trainer.solver().exchange_stats();
   double sums[] = {CpuSeconds() - cpu_before, after.wait_seconds - before.wait_seconds};
   group.Sum(sums);
   if (group.rank() != 0) return;

@@ -188,7 +188,7 @@ void Update(Race& race) {
   constexpr int64_t kCount = 61000000;
   std::vector<float> value = Floats(kCount), gradient(value), history(value);
   const auto rule = RuleRegistry::Instance().Find("SGD")->make_float({.momentum = 0.9});
-  Step<float> step;
+  UpdateArgs<float> step;
   step.count = kCount;
   step.value = value.data();
   step.gradient = gradient.data();

@@ -4,7 +4,7 @@
 #include "carafe/base/error.h"
 #include "carafe/base/random.h"
 #include "carafe/base/timer.h"
-#include "carafe/net/multiply_adds.h"
+#include "carafe/train/options.h"
 
 namespace carafe {
 namespace {
@@ -29,14 +29,16 @@ std::vector<float> FloatsOf(Stream& stream, const Blob<T>& blob) {
 
 template <typename T>
 Subject<T>::Subject(const SubjectOptions& options) : stream_(CpuDevice(), options.threads) {
+  const AlgorithmChoices algorithms{.asked = RunOptionsFromEnvironment().algorithm};
   if (!options.solver.empty()) {
-    solver_ = std::make_unique<Solver<T>>(LoadSolverSpec(options.solver), stream_,
-                                          SolverOptions{.seed = kSeed, .share_memory = true});
+    solver_ = std::make_unique<Solver<T>>(
+        LoadSolverSpec(options.solver), stream_,
+        SolverOptions{.seed = kSeed, .algorithms = algorithms, .share_memory = true});
     solver_->Connect("allreduce", alone_, {.bucket_bytes = kBucketBytes});
   } else {
     NetState state;
     state.set_phase(TEST);
-    net_ = std::make_unique<Net<T>>(LoadNetSpec(options.model), state);
+    net_ = std::make_unique<Net<T>>(LoadNetSpec(options.model), state, algorithms);
     net_->Initialise(stream_, kSeed);
     net_->ShareMemory(MemorySharing::kForward, std::make_shared<MemoryPool>(),
                       {net_->blob_names()[static_cast<size_t>(net_->bottom_ids().back()[0])]});
@@ -93,19 +95,16 @@ double Subject<T>::Flop() const {
   double sum = 0;
   for (size_t l = 0; l < net().layers().size(); ++l) {
     Layer<T>& layer = *net().layers()[l];
-    Shapes params;
-    for (const auto& blob : layer.blobs()) params.push_back(blob->shape());
-    const LayerParameter& param = layer.spec().param();
-    const Shapes bottoms = ShapesOf(net().bottoms()[l]), tops = ShapesOf(net().tops()[l]);
-    const auto forward = static_cast<double>(MultiplyAdds(param, bottoms, tops, params));
+    const Shapes bottoms = ShapesOf(net().bottoms()[l]);
+    const auto forward = static_cast<double>(layer.MultiplyAdds(bottoms));
     if (forward == 0) continue;
     sum += forward;
     if (!solver_ || !net().layer_needs_backward()[l]) continue;
     sum += forward;
     if (net().propagate_down()[l][0]) {
       sum += forward;
-    } else if (param.type() == "LSTM") {
-      sum += static_cast<double>(bottoms[0].Count(0, 2) * params.back().Count());
+    } else if (layer.spec().param().type() == "LSTM") {
+      sum += static_cast<double>(bottoms[0].Count(0, 2) * layer.blobs().back()->count());
     }
   }
   return 2 * sum;

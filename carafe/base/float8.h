@@ -64,7 +64,7 @@ CARAFE_INLINE Float8 Max8(Float8 a, Float8 b) {
   return a > b ? a : b;
 #endif
 }
-// Tells the compiler to hold v in a register; it may load it anew for every use otherwise.
+// Tells the compiler to hold v in a register; it may load it again for every use otherwise.
 CARAFE_INLINE void Hold8([[maybe_unused]] Float8& v) {
 #if defined(__AVX2__)
   asm("" : "+x"(v));

@@ -11,8 +11,12 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
+#include "carafe/base/control_bytes.h"
 #include "carafe/base/error.h"
+#include "carafe/base/second_log_file.h"
 
 namespace carafe {
 namespace {
@@ -20,10 +24,16 @@ namespace {
 // %L%m%d %H:%M:%S.%f %5t %s:%#] %v is byte for byte what glog 0.5 and older printed.
 constexpr char kPattern[] = "%L%m%d %H:%M:%S.%f %5t %s:%#] %v";
 
+struct LogFile {
+  std::shared_ptr<spdlog::sinks::sink> sink;  // null: none
+  std::string path;
+  bool failed = false;  // the last line could not be written
+};
+
 struct Sinks {
   std::mutex mutex;
   spdlog::pattern_formatter console{kPattern};
-  std::shared_ptr<spdlog::sinks::sink> file;
+  LogFile file, second_file;
   bool to_stderr = true;
   bool never_blocks = false;
   bool stalled = false;  // the last line found no room
@@ -64,6 +74,34 @@ void WriteToStderr(Sinks& sinks, const spdlog::details::log_msg& message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+LogFile OpenLogFile(const std::string& path) {
+  LogFile file{.sink = nullptr, .path = path};
+  try {
+    file.sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+  } catch (const spdlog::spdlog_ex& error) {
+    throw DataError(path, -1, fmt::format("the log file cannot be opened ({})", error.what()),
+                    "check that the folder exists and can be written");
+  }
+  file.sink->set_pattern(kPattern);
+  return file;
+}
+
+// A disk that is full ends no run: it is reported once, until a line gets through again.
+void WriteToFile(Sinks& sinks, LogFile& file, const spdlog::details::log_msg& message) {
+  try {
+    file.sink->log(message);
+    file.sink->flush();
+    file.failed = false;
+  } catch (const spdlog::spdlog_ex& error) {
+    if (std::exchange(file.failed, true)) return;
+    const std::string text = fmt::format(
+        "{} cannot be written: {}; the run goes on, and lines may be missing there. Free some "
+        "space on that disk",
+        file.path, error.what());
+    WriteToStderr(sinks, {message.source, "carafe", spdlog::level::err, text});
+  }
+}
+
 }  // namespace
 
 void SetLogLevel(LogLevel least) { least_level = least; }
@@ -81,20 +119,20 @@ void SetLogNeverBlocks(bool on) {
 }
 
 void SetLogFile(const std::string& path) {
-  std::shared_ptr<spdlog::sinks::sink> file;
-  try {
-    file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-  } catch (const spdlog::spdlog_ex& error) {
-    throw DataError(path, -1, fmt::format("the log file cannot be opened ({})", error.what()),
-                    "check that the folder exists and can be written");
-  }
-  file->set_pattern(kPattern);
+  const LogFile file = OpenLogFile(path);
   std::lock_guard lock(AllSinks().mutex);
   AllSinks().file = file;
 }
 
-void LogLine(LogLevel level, const std::source_location& where, const std::string& text) {
+void SetSecondLogFile(const std::string& path) {
+  const LogFile file = OpenLogFile(path);
+  std::lock_guard lock(AllSinks().mutex);
+  AllSinks().second_file = file;
+}
+
+void LogLine(LogLevel level, const std::source_location& where, const std::string& line) {
   if (level < least_level.load()) return;
+  const std::string text = ShowControlBytes(line);
   const char* slash = std::strrchr(where.file_name(), '/');
   const spdlog::source_loc source{slash ? slash + 1 : where.file_name(),
                                   static_cast<int>(where.line()), where.function_name()};
@@ -105,10 +143,8 @@ void LogLine(LogLevel level, const std::source_location& where, const std::strin
     if (auto* hook = before_line.load()) hook();
     WriteToStderr(sinks, message);
   }
-  if (sinks.file) {
-    sinks.file->log(message);
-    sinks.file->flush();
-  }
+  for (LogFile* file : {&sinks.file, &sinks.second_file})
+    if (file->sink) WriteToFile(sinks, *file, message);
 }
 
 }  // namespace carafe

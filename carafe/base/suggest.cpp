@@ -32,15 +32,23 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+bool SwappedStart(std::string_view a, std::string_view b) {
+  return a.size() > 1 && b.size() > 1 && Lower(a[0]) == Lower(b[1]) && Lower(a[1]) == Lower(b[0]);
+}
+
 }  // namespace
 
 std::vector<std::string> NearestNames(std::string_view word, const std::vector<std::string>& names,
                                       size_t most) {
-  const size_t limit = std::max<size_t>(1, word.size() / 3);
+  // Nobody mistypes more than two letters of a name; what is further away is another name.
+  const size_t limit = std::clamp<size_t>(word.size() / 3, 1, 2);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& name : names) {
+    // Of short words the first letter is hardly ever the wrong one: "Flip" is not "Clip".
+    const bool other_word = word.size() < 6 && name.size() == word.size() && !word.empty() &&
+                            Lower(word[0]) != Lower(name[0]) && !SwappedStart(word, name);
     const size_t distance = EditDistance(word, name);
-    if (distance <= limit) near.emplace_back(distance, name);
+    if (distance <= limit && !other_word) near.emplace_back(distance, name);
   }
   std::sort(near.begin(), near.end());
   std::vector<std::string> result;

@@ -22,16 +22,16 @@ std::string Name(const CollectiveHeader& header) {
                      header.call);
 }
 
-void CheckHeader(const CollectiveHeader& mine, const CollectiveHeader& heard, int from) {
-  if (mine.call == heard.call && mine.kind == heard.kind &&
-      (mine.kind == kGather || mine.bytes == heard.bytes))
+void CheckHeader(const CollectiveHeader& mine, const CollectiveHeader& theirs, int from) {
+  if (mine.call == theirs.call && mine.kind == theirs.kind &&
+      (mine.kind == kGather || mine.bytes == theirs.bytes))
     return;
   throw CommError(fmt::format("out of step with rank {}: it makes {}, this rank {}", from,
-                              Name(heard), Name(mine)),
+                              Name(theirs), Name(mine)),
                   "all ranks must run the same program with the same files and flags");
 }
 
-// Forgets the sends that are done; says whether there were any.
+// Forgets the sends that are done; returns whether there were any.
 bool Sweep(Transport& transport, std::vector<Transport::Request>& sends) {
   const size_t before = sends.size();
   std::erase_if(sends, [&](Transport::Request r) { return transport.Done(r); });
@@ -92,7 +92,7 @@ bool AllGatherPoller::Poll(Transport& transport) {
   return moved;
 }
 
-std::vector<int> AllGatherPoller::Awaited() const {
+std::vector<int> AllGatherPoller::WaitsFor() const {
   std::vector<int> ranks;
   for (int r = 0; r < static_cast<int>(parts_.size()); ++r)
     if (!parts_[r].complete) ranks.push_back(r);
@@ -133,9 +133,10 @@ bool BroadcastPoller::Poll(Transport& transport) {
     if (parent_ >= 0) {
       if (!receiving_) {
         receiving_ = true;
-        receive_ = has_header_ ? transport.Receive(parent_, kCollectiveTag, data_.data() + have_,
-                                                   ChunkBytes(have_))
-                               : transport.Receive(parent_, kCollectiveTag, &heard_, sizeof heard_);
+        receive_ = has_header_
+                       ? transport.Receive(parent_, kCollectiveTag, data_.data() + have_,
+                                           ChunkBytes(have_))
+                       : transport.Receive(parent_, kCollectiveTag, &received_, sizeof received_);
       }
       if (!transport.Done(receive_)) break;
       receiving_ = false;
@@ -143,7 +144,7 @@ bool BroadcastPoller::Poll(Transport& transport) {
     moved = true;
     if (!has_header_) {
       has_header_ = true;
-      if (parent_ >= 0) CheckHeader(header_, heard_, parent_);
+      if (parent_ >= 0) CheckHeader(header_, received_, parent_);
       SendToChildren(transport, &header_, sizeof header_);
     } else {
       SendToChildren(transport, data_.data() + have_, ChunkBytes(have_));
@@ -155,7 +156,7 @@ bool BroadcastPoller::Poll(Transport& transport) {
   return moved;
 }
 
-std::vector<int> BroadcastPoller::Awaited() const {
+std::vector<int> BroadcastPoller::WaitsFor() const {
   if (receiving_) return {parent_};
   return {};
 }

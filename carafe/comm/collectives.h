@@ -1,5 +1,5 @@
-// The collectives of set-up and borders, as pollers of the communication thread. Direct and simple:
-// they carry a few messages per job, not per step. They own the memory that they give to the
+// The collectives before and after the steps, as pollers of the communication thread. Direct and
+// simple: they send a few messages per job, not per step. They own the memory that they give to the
 // transport, so that a failure may end their users at any time.
 #pragma once
 
@@ -25,7 +25,7 @@ class AllGatherPoller final : public Poller {
   AllGatherPoller(int rank, int size, uint64_t call, const std::string& mine);
   bool Poll(Transport& transport) override;
   bool Idle() const override { return !started_ || done(); }
-  std::vector<int> Awaited() const override;
+  std::vector<int> WaitsFor() const override;
   bool done() const { return done_.load(std::memory_order_acquire); }
   std::vector<std::string> Take();  // after done()
 
@@ -56,7 +56,7 @@ class BroadcastPoller final : public Poller {
   BroadcastPoller(int rank, int size, uint64_t call, std::vector<char> data, int root);
   bool Poll(Transport& transport) override;
   bool Idle() const override { return !started_ || done(); }
-  std::vector<int> Awaited() const override;
+  std::vector<int> WaitsFor() const override;
   bool done() const { return done_.load(std::memory_order_acquire); }
   const std::vector<char>& data() const { return data_; }  // after done()
 
@@ -66,7 +66,7 @@ class BroadcastPoller final : public Poller {
 
   std::vector<char> data_;
   const CollectiveHeader header_;
-  CollectiveHeader heard_ = {};
+  CollectiveHeader received_ = {};
   int parent_ = -1;
   std::vector<int> children_;
   std::vector<Transport::Request> sends_;

@@ -12,16 +12,9 @@
 namespace carafe {
 namespace {
 
-constexpr double kHurried = 0.1;  // of the time between two heartbeats, in a hurry
+constexpr double kUrgentFactor = 0.1;  // of the time between two heartbeats
 
-// To be told inside of another error.
-std::string Reason(const CommError& error) {
-  constexpr std::string_view kPrefix = "error: ";
-  const std::string_view text = error.what();
-  return std::string(text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text);
-}
-
-// As a heartbeat carries them; of more than 508, that many.
+// As a heartbeat carries them. Only the first 508 fit.
 std::string Packed(const std::vector<int>& ranks) {
   std::string text(ranks.size() * sizeof(int32_t), '\0');
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -47,6 +40,8 @@ Control::Control(Transport& transport, const CommTimeouts& timeouts, Waits waits
     : transport_(transport),
       timeouts_(timeouts),
       waits_(std::move(waits)),
+      rank_(transport.rank()),
+      size_(transport.size()),
       peers_(transport.size()) {
   peers_[transport.rank()].host = transport.host();
   for (int r = 0; r < transport.size(); ++r) {
@@ -55,17 +50,17 @@ Control::Control(Transport& transport, const CommTimeouts& timeouts, Waits waits
     peer.incoming = std::make_unique<Message>();
     peer.receive = transport.Receive(r, kControlTag, peer.incoming.get(), sizeof(Message));
   }
-  TellAll(Kind::kHello, transport.host());
+  SendToAll(Kind::kHello, transport.host());
 }
 
-void Control::Tell(int rank, Kind kind, const std::string& text, const GroupFailure* failure) {
+void Control::Send(int rank, Kind kind, const std::string& text, const GroupFailure* failure) {
   Peer& peer = peers_[rank];
-  if (peer.lost || left_) return;  // one that has left still listens, until this rank leaves too
+  if (peer.lost || left_) return;  // a peer that has left still receives, until this rank leaves
   Outgoing out{std::make_unique<Message>(), 0};
   Message& m = *out.message;
   std::memset(&m, 0, sizeof m);
   m.kind = kind;
-  m.culprit = failure ? failure->rank : transport_.rank();
+  m.culprit = failure ? failure->rank : rank_;
   m.dead = failure && failure->dead;
   m.length = static_cast<uint32_t>(std::min(text.size(), sizeof m.text));
   std::memcpy(m.text, text.data(), m.length);
@@ -73,36 +68,36 @@ void Control::Tell(int rank, Kind kind, const std::string& text, const GroupFail
     out.request = transport_.Send(rank, kControlTag, out.message.get(), sizeof m);
     peer.outgoing.push_back(std::move(out));
   } catch (const CommError& error) {
-    peer.broken = Reason(error);  // for the next Poll; the others must hear it all the same
+    peer.broken = error.fields().what;  // for the next Poll; the other peers still get the message
   }
 }
 
-void Control::TellAll(Kind kind, const std::string& text, const GroupFailure* failure) {
-  for (int r = 0; r < transport_.size(); ++r)
-    if (r != transport_.rank()) Tell(r, kind, text, failure);
+void Control::SendToAll(Kind kind, const std::string& text, const GroupFailure* failure) {
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_) Send(r, kind, text, failure);
 }
 
 bool Control::Poll(double now) {
   const double step = last_ < 0 ? 0 : std::clamp(now - last_, 0.0, 1.0);
   last_ = now;
-  bool heard = false;
+  bool received = false;
   int lost = -1;
   std::string how;
   const double silence =
-      hurry_ ? std::min(timeouts_.silence, 3 * timeouts_.heartbeat) : timeouts_.silence;
-  for (int r = 0; r < transport_.size(); ++r) {
+      urgent_ ? std::min(timeouts_.silence, 3 * timeouts_.heartbeat) : timeouts_.silence;
+  for (int r = 0; r < size_; ++r) {
     Peer& peer = peers_[r];
-    if (r == transport_.rank() || peer.lost) continue;
+    if (r == rank_ || peer.lost) continue;
     peer.silent += step;
     try {
       Flush(r);
       while (peer.receive != 0 && transport_.Done(peer.receive)) {
-        Hear(r);
-        heard = true;
+        OnMessage(r);
+        received = true;
       }
     } catch (const CommError& error) {
       lost = r;
-      how = Reason(error);
+      how = error.fields().what;
     }
     if (!peer.broken.empty()) {
       lost = r;
@@ -113,26 +108,27 @@ bool Control::Poll(double now) {
       how = fmt::format("no sign of life for {:.1f} s", peer.silent);
     }
   }
-  if (lost >= 0) {  // after all others were heard: one of them may know more
-    Lose(lost, how);
-    heard = true;
+  if (lost >= 0) {  // after the messages of all others: one of them may know more
+    OnLost(lost, how);
+    received = true;
   }
   since_heartbeat_ += step;
-  if (since_heartbeat_ >= timeouts_.heartbeat * (hurry_ ? kHurried : 1) && !left_) Beat();
-  return heard;
+  if (since_heartbeat_ >= timeouts_.heartbeat * (urgent_ ? kUrgentFactor : 1) && !left_)
+    SendHeartbeats();
+  return received;
 }
 
-void Control::Beat() {
+void Control::SendHeartbeats() {
   since_heartbeat_ = 0;
   const std::string waits = waits_ ? Packed(waits_()) : "";
-  for (int r = 0; r < transport_.size(); ++r)  // a peer that takes nothing gets no more
-    if (r != transport_.rank() && peers_[r].outgoing.empty()) Tell(r, Kind::kHeartbeat, waits);
+  for (int r = 0; r < size_; ++r)  // a peer that receives nothing gets no more
+    if (r != rank_ && peers_[r].outgoing.empty()) Send(r, Kind::kHeartbeat, waits);
 }
 
-void Control::SetHurry(bool hurry) {
-  if (hurry && !hurry_)
+void Control::SetUrgent(bool urgent) {
+  if (urgent && !urgent_)
     for (Peer& peer : peers_) peer.waits.clear();
-  hurry_ = hurry;
+  urgent_ = urgent;
 }
 
 void Control::Flush(int rank) {
@@ -140,7 +136,7 @@ void Control::Flush(int rank) {
   while (!outgoing.empty() && transport_.Done(outgoing.front().request)) outgoing.pop_front();
 }
 
-void Control::Hear(int rank) {
+void Control::OnMessage(int rank) {
   Peer& peer = peers_[rank];
   const Message& m = *peer.incoming;
   const std::string text(m.text, std::min<size_t>(m.length, sizeof m.text));
@@ -153,20 +149,20 @@ void Control::Hear(int rank) {
       ++greeted_;
       break;
     case Kind::kHeartbeat:
-      peer.waits = Unpacked(text, transport_.size());
+      peer.waits = Unpacked(text, size_);
       break;
     case Kind::kBusy:
       peer.busy = !text.empty();
       break;
     case Kind::kFailure:
-      peer.noted = true;  // who tells it knows it
+      peer.acknowledged = true;  // its sender knows the failure
       if (!failure_) failure_ = GroupFailure{m.culprit, m.dead != 0, text};
       break;
-    case Kind::kSpeaking:
-      speaking_ = true;
+    case Kind::kReporting:
+      reporting_ = true;
       break;
-    case Kind::kSpoken:
-      speaking_ = spoken_ = true;
+    case Kind::kReported:
+      reporting_ = reported_ = true;
       break;
     case Kind::kLeave:
       peer.left = true;
@@ -175,8 +171,8 @@ void Control::Hear(int rank) {
   peer.receive = transport_.Receive(rank, kControlTag, peer.incoming.get(), sizeof(Message));
 }
 
-void Control::Lose(int rank, const std::string& how) {
-  if (!left_) Fail({rank, true, how});  // told to the lost one too: it may be only mute
+void Control::OnLost(int rank, const std::string& how) {
+  if (!left_) Fail({rank, true, how});  // sent to the lost one too: it may still receive
   peers_[rank].lost = true;
   peers_[rank].receive = 0;
 }
@@ -184,62 +180,62 @@ void Control::Lose(int rank, const std::string& how) {
 void Control::Fail(GroupFailure failure) {
   if (failure_) return;
   failure_ = std::move(failure);
-  TellAll(Kind::kFailure, failure_->text, &*failure_);
+  SendToAll(Kind::kFailure, failure_->text, &*failure_);
 }
 
-// The failure is told again: whoever sees this rank end must know why, even if the culprit's own
-// words come late.
-void Control::TakeNote() { TellAll(Kind::kFailure, failure_->text, &*failure_); }
+// Sends the failure again: a rank that sees this one end must know why, even if the message of the
+// failed rank itself comes late.
+void Control::Acknowledge() { SendToAll(Kind::kFailure, failure_->text, &*failure_); }
 
-bool Control::AllNoted() const {
-  for (int r = 0; r < transport_.size(); ++r) {
+bool Control::AllAcknowledged() const {
+  for (int r = 0; r < size_; ++r) {
     const Peer& peer = peers_[r];
-    if (r != transport_.rank() && !peer.noted && !peer.left && !peer.lost) return false;
+    if (r != rank_ && !peer.acknowledged && !peer.left && !peer.lost) return false;
   }
   return true;
 }
 
-void Control::Speak(bool done) {
-  speaking_ = true;
-  spoken_ = done;
-  TellAll(done ? Kind::kSpoken : Kind::kSpeaking, "");
+void Control::AnnounceReport(bool done) {
+  reporting_ = true;
+  reported_ = done;
+  SendToAll(done ? Kind::kReported : Kind::kReporting, "");
 }
 
 void Control::Announce(const std::string& work) {
   if (work == work_) return;
   work_ = work;
-  TellAll(Kind::kBusy, work);
+  SendToAll(Kind::kBusy, work);
 }
 
-bool Control::AnyoneBusy() const {
+bool Control::AnyBusy() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.busy; });
 }
 
 void Control::Leave() {
-  TellAll(Kind::kLeave, "");
+  SendToAll(Kind::kLeave, "");
   left_ = true;
 }
 
 bool Control::AllLeft() const {
-  for (int r = 0; r < transport_.size(); ++r)
-    if (r != transport_.rank() && !peers_[r].left && !peers_[r].lost) return false;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !peers_[r].left && !peers_[r].lost) return false;
   return true;
 }
 
 std::vector<int> Control::Silent() const {
   std::vector<int> ranks;
-  for (int r = 0; r < transport_.size(); ++r)
-    if (r != transport_.rank() && !peers_[r].left && peers_[r].silent > timeouts_.silence / 4)
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !peers_[r].left && peers_[r].silent > timeouts_.silence / 4)
       ranks.push_back(r);
   return ranks;
 }
 
-std::vector<int> Control::AwaitedInTheEnd(const std::vector<int>& awaited) const {
+std::vector<int> Control::EndOfWaits(const std::vector<int>& waits_for) const {
   std::vector<int> ends = Silent();
   if (!ends.empty()) return ends;
   std::vector<bool> seen(peers_.size(), false);
-  seen[transport_.rank()] = true;
-  std::vector<int> open = awaited;
+  seen[rank_] = true;
+  std::vector<int> open = waits_for;
   while (!open.empty()) {
     const int r = open.back();
     open.pop_back();
@@ -250,16 +246,16 @@ std::vector<int> Control::AwaitedInTheEnd(const std::vector<int>& awaited) const
     open.insert(open.end(), next.begin(), next.end());
   }
   std::sort(ends.begin(), ends.end());
-  return ends.empty() ? awaited : ends;
+  return ends.empty() ? waits_for : ends;
 }
 
-int Control::LongGone() const {
-  for (int r = 0; r < transport_.size(); ++r)
+int Control::LeftLongAgo() const {
+  for (int r = 0; r < size_; ++r)
     if (peers_[r].left && peers_[r].silent > timeouts_.silence) return r;
   return -1;
 }
 
-bool Control::Settled() const {
+bool Control::AllSent() const {
   return std::all_of(peers_.begin(), peers_.end(),
                      [](const Peer& p) { return p.lost || p.outgoing.empty(); });
 }

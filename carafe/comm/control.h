@@ -1,5 +1,5 @@
-// The talk between communication threads beside the work: who is there, who is alive, who has
-// failed, who has left. A single-threaded object without clock or sleep: time is what Poll is told.
+// The control messages between communication threads: which ranks have started, are alive, have
+// failed or have left. A single-threaded object without clock or sleep: Poll gets the time.
 #pragma once
 
 #include <cstdint>
@@ -17,71 +17,70 @@ namespace carafe {
 
 // Why the group cannot go on.
 struct GroupFailure {
-  int rank = 0;       // whose fault it is
-  bool dead = false;  // it cannot speak for itself: silent, or its connection is lost
+  int rank = 0;       // the rank that failed
+  bool dead = false;  // it is silent or its connection is lost: it did not report this itself
   std::string text;
 };
 
 class Control {
  public:
   using Waits = std::function<std::vector<int>()>;
-  // Greets all others with this rank's host name. Both references outlive the object. `waits` says
-  // for which ranks this one waits, if it does; every heartbeat tells it.
+  // Sends this rank's host name to all others. Both references outlive the object. `waits` returns
+  // the ranks that this one waits for; every heartbeat carries them.
   Control(Transport& transport, const CommTimeouts& timeouts, Waits waits = nullptr);
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Takes messages, sends heartbeats, counts silence; `now` in seconds. A jump of `now` of more
-  // than a second counts as one: a job that was stopped as a whole goes on. Says whether anything
-  // was heard.
+  // Receives messages, sends heartbeats, counts silence; `now` in seconds. A jump of `now` of more
+  // than a second counts as one second, so that a job that was stopped as a whole can continue.
+  // Returns whether a message came or a rank was lost.
   bool Poll(double now);
 
-  // All others have greeted; host names are known.
-  bool complete() const { return greeted_ == transport_.size(); }
+  // The host names of all others have come.
+  bool complete() const { return greeted_ == size_; }
   const std::string& host(int rank) const { return peers_[rank].host; }
 
-  // Tells all others, once; the first failure is the one that counts.
+  // Sends the failure to all others, once. The first failure is kept.
   void Fail(GroupFailure failure);
   const std::optional<GroupFailure>& failure() const { return failure_; }
 
-  // After a failure: this rank's compute thread knows it.
-  void TakeNote();
-  bool Noted(int rank) const { return peers_[rank].noted; }
-  // Everyone knows it who can: all but this rank and a dead culprit.
-  bool AllNoted() const;
+  // After a failure: this rank's compute thread knows of it.
+  void Acknowledge();
+  bool Acknowledged(int rank) const { return peers_[rank].acknowledged; }
+  // All other ranks that are alive have acknowledged the failure.
+  bool AllAcknowledged() const;
 
-  // This rank tells the user of the failure, or has told: nobody else needs to.
-  void Speak(bool done);
-  bool speaking() const { return speaking_; }  // this rank or another
-  bool spoken() const { return spoken_; }
+  // This rank reports the failure to the user, or has done so: no other rank needs to.
+  void AnnounceReport(bool done);
+  bool reporting() const { return reporting_; }  // this rank or another one
+  bool reported() const { return reported_; }
 
-  // Work of this rank that others should not count as hanging; "" ends it.
+  // Long work of this rank, during which others should not run into their timeouts; "" ends it.
   void Announce(const std::string& work);
-  // This process was told to end, perhaps because another has died: three missed heartbeats are
-  // silence enough, and who waits for whom is asked anew.
-  void SetHurry(bool hurry);
-  bool AnyoneBusy() const;
+  // This process was asked to end, perhaps because another has died: a rank counts as lost after
+  // three missed heartbeats, and heartbeats, which say who waits for whom, come more often.
+  void SetUrgent(bool urgent);
+  bool AnyBusy() const;
 
-  // This rank is done with everything. Finish() of the transport may follow once AllLeft() and
-  // Settled() hold.
+  // This rank is done. Finish() of the transport may follow once AllLeft() and AllSent() hold.
   void Leave();
   bool AllLeft() const;
-  // A rank that left longer ago than timeouts.silence, or -1: nothing of it can be on its way.
-  int LongGone() const;
-  // For whom a rank that waits for `awaited` waits in the end: for those that were not heard for a
-  // quarter of timeouts.silence, if there are any; else for those among `awaited`, or awaited by
-  // these, and so on, that wait for nobody. `awaited` itself where all of these wait.
-  std::vector<int> AwaitedInTheEnd(const std::vector<int>& awaited) const;
-  bool Settled() const;  // nothing that this rank said is still on its way
+  // A rank that left longer ago than timeouts.silence, or -1: no message of it can still come.
+  int LeftLongAgo() const;
+  // The ranks at the end of the chain of waits that starts at `waits_for`: those that were silent
+  // for a quarter of timeouts.silence, if any; else those in the chain that wait for no rank.
+  // `waits_for` itself if the chain is a circle.
+  std::vector<int> EndOfWaits(const std::vector<int>& waits_for) const;
+  bool AllSent() const;  // all control messages of this rank have left
 
  private:
-  enum class Kind : uint32_t { kHello, kHeartbeat, kBusy, kFailure, kSpeaking, kSpoken, kLeave };
+  enum class Kind : uint32_t { kHello, kHeartbeat, kBusy, kFailure, kReporting, kReported, kLeave };
   struct Message {
     Kind kind;
     int32_t culprit;
     uint32_t dead;
     uint32_t length;
-    char text[2032];  // with the rest 2 KB: no MPI makes a message of this size wait for its taker
+    char text[2032];  // with the rest 2 KB, which every MPI sends at once
   };
   struct Outgoing {
     std::unique_ptr<Message> message;
@@ -97,32 +96,33 @@ class Control {
     double silent = 0;       // seconds
     bool greeted = false;
     bool busy = false;
-    bool noted = false;
+    bool acknowledged = false;
     bool left = false;
     bool lost = false;
   };
 
-  void Tell(int rank, Kind kind, const std::string& text, const GroupFailure* failure = nullptr);
-  void TellAll(Kind kind, const std::string& text, const GroupFailure* failure = nullptr);
-  void Hear(int rank);
-  void Lose(int rank, const std::string& how);
+  void Send(int rank, Kind kind, const std::string& text, const GroupFailure* failure = nullptr);
+  void SendToAll(Kind kind, const std::string& text, const GroupFailure* failure = nullptr);
+  void OnMessage(int rank);
+  void OnLost(int rank, const std::string& how);
   void Flush(int rank);
-  void Beat();
+  void SendHeartbeats();
   std::vector<int> Silent() const;
 
   Transport& transport_;
   const CommTimeouts& timeouts_;
   const Waits waits_;
-  std::vector<Peer> peers_;  // by rank; this rank's own is left empty but for its host
+  const int rank_, size_;    // of the transport, which may be given up before this object ends
+  std::vector<Peer> peers_;  // by rank; of this rank's own only the host is used
   std::optional<GroupFailure> failure_;
   std::string work_;
   int greeted_ = 1;
   double last_ = -1;  // `now` of the last Poll, -1 before the first
   double since_heartbeat_ = 0;
   bool left_ = false;
-  bool hurry_ = false;
-  bool speaking_ = false;
-  bool spoken_ = false;
+  bool urgent_ = false;
+  bool reporting_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace carafe

@@ -23,7 +23,7 @@ class Ring {
     Poll(0);
   }
   ~Ring() { controls.clear(); }
-  void Poll(double now) {  // twice: what is said in the first round is heard in the second
+  void Poll(double now) {  // twice: the second round receives what the first one sent
     for (int round = 0; round < 2; ++round)
       for (const auto& control : controls)
         if (control) control->Poll(now);
@@ -60,10 +60,10 @@ TEST(Control, NamesARankThatIsSilentForTenSeconds) {
       ASSERT_FALSE(ring.controls[0]->failure());
     }
     if (now == 2) {
-      EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({2}), std::vector<int>{2});
+      EXPECT_EQ(ring.controls[0]->EndOfWaits({2}), std::vector<int>{2});
     }
     if (now == 3) {
-      EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({2}), std::vector<int>{1});
+      EXPECT_EQ(ring.controls[0]->EndOfWaits({2}), std::vector<int>{1});
     }
   }
   for (int r : {0, 2}) {
@@ -77,30 +77,30 @@ TEST(Control, FollowsWaitsToTheRankThatWaitsForNobody) {
   Ring ring(6);
   ring.waits = {{1, 2}, {3}, {1, 0}, {4}, {}, {2, 4}};
   ring.Poll(1.1);
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1, 2}), std::vector<int>{4});
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({5, 4}), std::vector<int>{4});
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({}), std::vector<int>{});
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({1, 2}), std::vector<int>{4});
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({5, 4}), std::vector<int>{4});
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({}), std::vector<int>{});
   ring.waits[4] = {1};
   ring.Poll(2.2);
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1, 2}), (std::vector<int>{1, 2})) << "a circle";
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({1, 2}), (std::vector<int>{1, 2})) << "a circle";
 }
 
-TEST(Control, InAHurryWaitsAreAskedAnewAndSoon) {
+TEST(Control, UrgentHeartbeatsUpdateTheWaitsSoon) {
   Ring ring(3);
   ring.waits = {{1}, {2}, {}};
   ring.Poll(1.1);
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{2});
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({1}), std::vector<int>{2});
   ring.waits[1] = {};
-  for (const auto& control : ring.controls) control->SetHurry(true);
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{1}) << "that may be over";
+  for (const auto& control : ring.controls) control->SetUrgent(true);
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({1}), std::vector<int>{1}) << "that may be over";
   ring.waits[1] = {2};
   ring.Poll(1.25);
-  EXPECT_EQ(ring.controls[0]->AwaitedInTheEnd({1}), std::vector<int>{2});
+  EXPECT_EQ(ring.controls[0]->EndOfWaits({1}), std::vector<int>{2});
 }
 
 TEST(Control, InAHurryThreeMissedHeartbeatsAreSilenceEnough) {
   Ring ring(2);
-  ring.controls[0]->SetHurry(true);
+  ring.controls[0]->SetUrgent(true);
   for (double now = 0; now < 3; now += 0.5) ring.controls[0]->Poll(now);
   ASSERT_FALSE(ring.controls[0]->failure());
   ring.controls[0]->Poll(3.5);
@@ -126,10 +126,10 @@ TEST(Control, CarriesAFailureAndItsTextToAll) {
     EXPECT_EQ(control->failure()->rank, 2);
     EXPECT_EQ(control->failure()->text, "disk full");
   }
-  EXPECT_FALSE(ring.controls[2]->AllNoted());
-  for (int r : {0, 1, 3}) ring.controls[r]->TakeNote();
+  EXPECT_FALSE(ring.controls[2]->AllAcknowledged());
+  for (int r : {0, 1, 3}) ring.controls[r]->Acknowledge();
   ring.Poll(0.2);
-  EXPECT_TRUE(ring.controls[2]->AllNoted());
+  EXPECT_TRUE(ring.controls[2]->AllAcknowledged());
 }
 
 TEST(Control, AbruptEndOfARankIsALoss) {
@@ -153,7 +153,7 @@ TEST(Control, LeavesInGoodOrderHoweverLongTheLastOneTakes) {
   for (const auto& control : ring.controls) {
     EXPECT_FALSE(control->failure());
     EXPECT_TRUE(control->AllLeft());
-    EXPECT_TRUE(control->Settled());
+    EXPECT_TRUE(control->AllSent());
   }
 }
 
@@ -161,11 +161,11 @@ TEST(Control, AnnouncesLongWork) {
   Ring ring(2);
   ring.controls[0]->Announce("a test");
   ring.Poll(0.1);
-  EXPECT_TRUE(ring.controls[1]->AnyoneBusy());
-  EXPECT_FALSE(ring.controls[0]->AnyoneBusy());
+  EXPECT_TRUE(ring.controls[1]->AnyBusy());
+  EXPECT_FALSE(ring.controls[0]->AnyBusy());
   ring.controls[0]->Announce("");
   ring.Poll(0.2);
-  EXPECT_FALSE(ring.controls[1]->AnyoneBusy());
+  EXPECT_FALSE(ring.controls[1]->AnyBusy());
 }
 
 }  // namespace

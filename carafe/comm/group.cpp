@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/base/log.h"
 #include "carafe/comm/collectives.h"
 #include "carafe/comm/comm_thread.h"
@@ -24,7 +25,7 @@ std::string HostName() {
 
 constexpr size_t kBroadcastPiece = size_t{32} << 20;
 
-// Has the thread poll `poller` until it is done.
+// Makes the thread poll `poller` until it is done.
 template <typename P>
 void RunPoller(CommThread& thread, const std::shared_ptr<P>& poller, std::string_view what) {
   thread.Check(what);
@@ -77,6 +78,7 @@ void Group::Broadcast(void* data, size_t bytes, int root, std::string_view what)
 }
 
 std::vector<std::string> Group::AllGather(const std::string& mine, std::string_view what) {
+  common_error_.clear();  // the caller has gone on, so the next error is another one
   if (!thread_) return {mine};
   const auto poller = std::make_shared<AllGatherPoller>(rank_, size(), ++calls_, mine);
   RunPoller(*thread_, poller, what);
@@ -100,32 +102,44 @@ void Group::Sum(std::span<double> values) {
   TreeSum<double>(parts, static_cast<int64_t>(values.size()), values.data());
 }
 
-void Group::Agree(const std::string& my_error) {
-  const std::vector<std::string> errors = AllGather(my_error, "whether all ranks are well");
-  int first = -1;
-  int failing = 0;
-  for (int r = size() - 1; r >= 0; --r) {
-    if (errors[r].empty()) continue;
-    first = r;
-    ++failing;
+void Group::Together(std::string_view what, const std::function<void()>& body) {
+  std::string mine;
+  try {
+    if (body) body();
+  } catch (const Error& error) {
+    if (!thread_) throw;
+    mine = Serialize(error.fields());
   }
-  if (first < 0) return;
-  agreed_on_error_ = true;
-  if (first == 0 && failing == size()) throw Error(errors[0]);
-  throw Error(fmt::format("rank {} on {}: {}", first, hosts_[first], errors[first]));
+  if (!thread_) return;
+  const std::vector<std::string> errors = AllGather(mine, what);
+  const auto ok = [](const std::string& error) { return error.empty(); };
+  const auto first = std::ranges::find_if_not(errors, ok);
+  if (first == errors.end()) return;
+  ErrorFields fields = DeserializeError(*first);
+  if (std::ranges::any_of(errors, ok) && fields.origin.empty()) {
+    const auto rank = first - errors.begin();
+    fields.origin = fmt::format("rank {} on {}", rank, At(hosts_, rank));
+  }
+  common_error_ = fields.Text();
+  ThrowError(fields);
 }
 
-void Group::Fail(const std::string& text, const std::function<void()>& tell_user) noexcept {
-  bool speak = rank_ == 0;
+void Group::OnRoot(std::string_view what, const std::function<void()>& body) {
+  Together(what, rank_ == 0 ? body : nullptr);
+}
+
+void Group::Fail(const std::string& text, const std::function<void()>& report) noexcept {
+  bool reports = rank_ == 0;
   try {
-    if (agreed_on_error_) {
-      if (speak && tell_user) tell_user();
+    failed_together_ = thread_ && text == common_error_;
+    if (failed_together_) {
+      if (reports && report) report();
       Barrier("rank 0 to print the error");
       return;
     }
-    if (thread_) speak = thread_->Fail(text);
-    if (speak && tell_user) tell_user();
-    if (speak && thread_) thread_->Spoken();
+    if (thread_) reports = thread_->Fail(text);
+    if (reports && report) report();
+    if (reports && thread_) thread_->Reported();
   } catch (const std::exception& error) {
     LogWarning("rank {}, while ending: {}", rank_, error.what());
   }
@@ -135,7 +149,7 @@ void Group::Check() {
   if (thread_) thread_->Check("the next step");
 }
 
-bool Group::AllKnow() const noexcept { return !thread_ || thread_->AllKnow(); }
+bool Group::AllKnow() const noexcept { return !thread_ || thread_->AllAcknowledged(); }
 
 void Group::WatchForEnd(const std::atomic<bool>& asked) {
   if (thread_) thread_->WatchForEnd(&asked);
@@ -146,7 +160,7 @@ void Group::Abort(const std::string& message) noexcept {
 }
 
 void Group::Announce(const std::string& work) {
-  if (thread_) thread_->Announce(work);
+  if (thread_) thread_->AnnounceWork(work);
 }
 
 }  // namespace carafe

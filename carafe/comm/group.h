@@ -1,6 +1,6 @@
 // The ranks that train together, as the compute thread sees them: blocking collectives for set-up
-// and borders, agreement on errors, and the way to end all ranks. The steps themselves go through
-// exchange/.
+// and borders, errors that all ranks throw together, and the way to end all ranks. The steps
+// themselves go through exchange/.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class Group : public GroupSum {
   Group();  // rank 0 of 1
   // Takes over a running thread; the ranks exchange host names here.
   explicit Group(std::unique_ptr<CommThread> thread);
-  ~Group() override;  // takes leave of the others, in good order unless the group has failed
+  ~Group() override;  // leaves the group normally unless it has failed
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
@@ -56,19 +56,22 @@ class Group : public GroupSum {
   // Sums in the fixed tree: bit-equal on every rank.
   void Sum(std::span<double> values) override;
 
-  // Every rank gives its error text, or "" if it has none. If any has one, all ranks throw Error
-  // with the text of the lowest failing rank, marked `rank R on HOST: ` unless it is rank 0's and
-  // every rank fails. The group stays usable, and all ranks can end in good order.
-  void Agree(const std::string& my_error);
+  // Runs `body` on this rank as on every other. If it throws Error on any rank, all ranks throw the
+  // error of the lowest failing rank: the same kind and fields, marked `rank R on HOST: ` unless
+  // every rank failed. The group stays usable, and all ranks can exit normally. Other exceptions
+  // pass through; the caller then calls Fail. `body` may be empty on some ranks.
+  void Together(std::string_view what, const std::function<void()>& body);
+  // The same, with `body` run on rank 0 only.
+  void OnRoot(std::string_view what, const std::function<void()>& body);
 
-  // This rank ends with an error. Unless all ranks have agreed on it, every other rank's current or
-  // next wait throws CommError with this rank, its host and the text. Every rank that got an error
-  // calls this; `tell_user` is called on exactly one of them: rank 0, or who stands in for it when
-  // rank 0 is lost or takes no note in time. Returns when that is done, or after a few times
-  // timeouts.farewell.
-  void Fail(const std::string& text, const std::function<void()>& tell_user = {}) noexcept;
-  // Whether the ranks have agreed on an error: all of them know, and end in good order.
-  bool agreed_on_error() const { return agreed_on_error_; }
+  // This rank ends with an error. Unless it is one that Together threw on all ranks, the current or
+  // next wait of every other rank throws CommError with this rank, its host and the text. Every
+  // rank that got an error calls this; `report` is called on exactly one of them: rank 0, or its
+  // substitute if rank 0 is lost or does not react in time. Returns when that is done, or after a
+  // few times timeouts.farewell.
+  void Fail(const std::string& text, const std::function<void()>& report = {}) noexcept;
+  // After Fail: whether the error was thrown on all ranks, so that all of them exit normally.
+  bool failed_together() const { return failed_together_; }
   // After Fail: whether every rank knows. One that does not hangs, or is cut off, and will not end
   // by itself.
   bool AllKnow() const noexcept;
@@ -82,8 +85,8 @@ class Group : public GroupSum {
   // has printed its error and must not leave hanging ranks behind.
   void Abort(const std::string& message) noexcept;
 
-  // Long work that the others wait for (a test, a snapshot): while it is announced, their waits do
-  // not count the time. "" ends it.
+  // Long work that the other ranks wait for (a test, a snapshot): while it is announced, their
+  // waits do not count the time. "" ends it. See Announcement.
   void Announce(const std::string& work);
 
   CommThread* thread() const { return thread_.get(); }  // null with one rank
@@ -93,9 +96,22 @@ class Group : public GroupSum {
   int rank_ = 0;
   int local_rank_ = 0;
   int local_size_ = 1;
-  bool agreed_on_error_ = false;
+  std::string common_error_;  // the text of the last error that Together threw on all ranks
+  bool failed_together_ = false;
   uint64_t calls_ = 0;  // collectives so far: ranks that fall out of step notice it
   std::vector<std::string> hosts_;
+};
+
+// Announces long work of this rank for as long as it lives.
+class Announcement {
+ public:
+  Announcement(Group& group, const std::string& work) : group_(group) { group_.Announce(work); }
+  ~Announcement() { group_.Announce(""); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  Group& group_;
 };
 
 }  // namespace carafe

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/run_ranks.h"
 #include "carafe/comm/thread_transport.h"
@@ -27,7 +28,7 @@ const int kSizes[] = {1, 2, 3, 5, 8};
 constexpr CommTimeouts kShort = {
     .heartbeat = 0.02, .silence = 0.5, .warning = 0.1, .wait = 0.6, .farewell = 0.5};
 
-// What each rank's function threw, by rank; "" for none. Ranks tell each other, as a program does.
+// What each rank's function threw, by rank; "" for none. Ranks report failures, as a program does.
 std::vector<std::string> Errors(int size, const std::function<void(Group&)>& rank_main,
                                 const CommTimeouts& timeouts = {}) {
   std::vector<std::string> errors(size);
@@ -53,8 +54,9 @@ TEST(Group, OfOneNeedsNoThread) {
   double value = 3;
   group.Sum({&value, 1});
   EXPECT_EQ(value, 3);
-  group.Agree("");
-  EXPECT_THROW(group.Agree("wrong"), Error);
+  group.Together("nothing", [] {});
+  EXPECT_THROW(group.Together("an error", [] { throw DataError("file", 1, "wrong", ""); }),
+               DataError);
 }
 
 TEST(Group, KnowsRanksAndHosts) {
@@ -119,42 +121,74 @@ TEST(Group, BarrierHoldsUntilTheLastComes) {
   });
 }
 
-TEST(Group, AgreesOnTheErrorOfTheLowestFailingRank) {
-  std::vector<std::string> errors(4);
-  RunRanks(4, [&](Group& group) {
-    group.Agree("");
+// By rank, what `body` threw in Together.
+std::vector<ErrorFields> CommonErrors(int size, const std::function<void(Group&)>& body) {
+  std::vector<ErrorFields> errors(static_cast<size_t>(size));
+  RunRanks(size, [&](Group& group) {
     try {
-      group.Agree(group.rank() >= 2 ? "no file on " + std::to_string(group.rank()) : "");
+      group.Together("a common task", [&] { body(group); });
+      ADD_FAILURE() << "no error on rank " << group.rank();
     } catch (const Error& error) {
-      errors[group.rank()] = error.what();
+      At(errors, group.rank()) = error.fields();
     }
-    group.Barrier("the group still works");
+    group.Together("nothing", [] {});  // the group still works
   });
-  EXPECT_THAT(errors, Each("rank 2 on thread2: no file on 2"));
+  return errors;
 }
 
-TEST(Group, AgreesOnAnErrorOfAllWithoutNamingARank) {
-  std::vector<std::string> errors(3);
-  RunRanks(3, [&](Group& group) {
-    try {
-      group.Agree("lenet.prototxt:3:1: error: bad");
-    } catch (const Error& error) {
-      errors[group.rank()] = error.what();
-    }
+TEST(Group, AllRanksThrowTheErrorOfTheLowestFailingRank) {
+  const auto errors = CommonErrors(4, [](Group& group) {
+    if (group.rank() >= 2) throw DataError("train_lmdb", group.rank(), "broken", "copy it");
   });
-  EXPECT_THAT(errors, Each("lenet.prototxt:3:1: error: bad"));
+  for (const ErrorFields& error : errors) {
+    EXPECT_EQ(error.Text(),
+              "rank 2 on thread2: train_lmdb: record 2: error: broken\n  fix: copy it");
+    EXPECT_EQ(error.kind, ErrorKind::kData);
+    EXPECT_EQ(error.origin, "rank 2 on thread2");
+    EXPECT_EQ(error.where.record, 2);
+    EXPECT_EQ(error.fix, "copy it");
+  }
 }
 
-TEST(Group, NamesRankZeroWhenOnlyItFails) {
-  std::vector<std::string> errors(2);
-  RunRanks(2, [&](Group& group) {
+TEST(Group, NamesNoRankWhereAllFail) {
+  for (const ErrorFields& error : CommonErrors(3, [](Group&) {
+         throw ConfigError({"lenet.prototxt", 3, 1}, "bad", "");
+       }))
+    EXPECT_EQ(error.Text(), "lenet.prototxt:3:1: error: bad");
+}
+
+TEST(Group, RunsOnRankZeroForAll) {
+  RunRanks(3, [](Group& group) {
+    int runs = 0;
+    group.OnRoot("a count", [&] { ++runs; });
+    EXPECT_EQ(runs, group.rank() == 0 ? 1 : 0);
     try {
-      group.Agree(group.rank() == 0 ? "bad" : "");
-    } catch (const Error& error) {
-      errors[group.rank()] = error.what();
+      group.OnRoot("a file", [] { throw ConfigError("bad", ""); });
+      ADD_FAILURE() << "no error on rank " << group.rank();
+    } catch (const ConfigError& error) {
+      EXPECT_STREQ(error.what(), "rank 0 on thread0: error: bad");
     }
   });
-  EXPECT_THAT(errors, Each("rank 0 on thread0: bad"));
+}
+
+// A failed snapshot is caught by all ranks, which go on; a later error of one rank is another one.
+TEST(Group, ACommonErrorThatWasCaughtDoesNotHideALaterOne) {
+  const std::vector<std::string> errors = Errors(2, [](Group& group) {
+    EXPECT_THROW(group.OnRoot("a file", [] { throw Error("no space"); }), Error);
+    if (group.rank() == 0) throw DataError("train_lmdb", 7, "broken record", "");
+    group.Barrier("the first step");
+  });
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 on thread0"), HasSubstr("broken record")));
+}
+
+TEST(Group, ACommonErrorThatWasHandledMayComeAgainOnOneRank) {
+  const std::vector<std::string> errors = Errors(2, [](Group& group) {
+    EXPECT_THROW(group.Together("a file", [] { throw Error("no space"); }), Error);
+    group.Barrier("the next test");
+    if (group.rank() == 0) throw Error("no space");
+    group.Barrier("the first step");
+  });
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 on thread0"), HasSubstr("no space")));
 }
 
 TEST(Group, AFailingRankEndsTheWaitsOfAllOthers) {
@@ -171,8 +205,8 @@ TEST(Group, AFailingRankEndsTheWaitsOfAllOthers) {
   }
 }
 
-// Who told the user of what rank_main threw.
-class Speakers {
+// The ranks that reported what rank_main threw.
+class Reporters {
  public:
   std::vector<int> Run(int size, const std::function<void(Group&)>& rank_main,
                        const CommTimeouts& timeouts = {}) {
@@ -185,14 +219,14 @@ class Speakers {
             group.Fail(error.what(), [&] {
               std::lock_guard lock(mutex_);
               ranks_.push_back(group.rank());
-              spoken = true;
+              reported = true;
             });
           }
         },
         timeouts);
     return ranks_;
   }
-  std::atomic<bool> spoken{false};
+  std::atomic<bool> reported{false};
 
  private:
   std::mutex mutex_;
@@ -201,26 +235,29 @@ class Speakers {
 
 TEST(Group, OnlyRankZeroTellsTheUser) {
   for (int culprit : {0, 2})
-    EXPECT_THAT(Speakers().Run(3,
-                               [&](Group& group) {
-                                 if (group.rank() == culprit) throw std::runtime_error("bad");
-                                 group.Barrier("a step");
-                               }),
+    EXPECT_THAT(Reporters().Run(3,
+                                [&](Group& group) {
+                                  if (group.rank() == culprit) throw std::runtime_error("bad");
+                                  group.Barrier("a step");
+                                }),
                 ElementsAre(0));
   for (int size : {1, 3}) {
-    EXPECT_THAT(Speakers().Run(size, [](Group& group) { group.Agree("bad"); }), ElementsAre(0));
-    EXPECT_THAT(Speakers().Run(size, [](Group&) { throw std::runtime_error("bad"); }),
+    EXPECT_THAT(
+        Reporters().Run(
+            size, [](Group& group) { group.Together("an error", [] { throw Error("bad"); }); }),
+        ElementsAre(0));
+    EXPECT_THAT(Reporters().Run(size, [](Group&) { throw std::runtime_error("bad"); }),
                 ElementsAre(0));
   }
 }
 
 TEST(Group, TheCulpritTellsTheUserWhenRankZeroTakesNoNote) {
-  Speakers speakers;
-  EXPECT_THAT(speakers.Run(
+  Reporters reporters;
+  EXPECT_THAT(reporters.Run(
                   3,
                   [&](Group& group) {
                     if (group.rank() == 2) throw std::runtime_error("bad");
-                    while (group.rank() == 0 && !speakers.spoken)  // computes, and hears nothing
+                    while (group.rank() == 0 && !reporters.reported)  // computes, and polls nothing
                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
                     group.Barrier("a step");
                   },
@@ -260,7 +297,7 @@ TEST(Group, RunRanksRethrowsTheFirstError) {
   }
 }
 
-TEST(Group, ALateRankIsNamedWithWhatIsAwaited) {
+TEST(Group, ALateRankIsNamedWithWhatIsWaitedFor) {
   std::atomic<bool> over{false};
   const std::vector<std::string> errors = Errors(
       3,
@@ -325,7 +362,7 @@ TEST(Group, ASilentRankIsNamed) {
                                  HasSubstr("no sign of life"), HasSubstr("step 9")));
 }
 
-TEST(Group, ARankThatHasEndedIsNotAwaitedForLong) {
+TEST(Group, ARankThatHasFinishedIsNotWaitedForLong) {
   const std::vector<std::string> errors =
       Errors(3,
              [](Group& group) {
@@ -334,7 +371,7 @@ TEST(Group, ARankThatHasEndedIsNotAwaitedForLong) {
              {.heartbeat = 0.02, .silence = 0.3, .wait = 100, .farewell = 0.5});
   for (int r : {0, 1})
     EXPECT_THAT(errors[r],
-                AllOf(HasSubstr("rank 2 on thread2 has ended"), HasSubstr("the last test")));
+                AllOf(HasSubstr("rank 2 on thread2 has finished"), HasSubstr("the last test")));
 }
 
 TEST(Group, RanksThatMakeDifferentCallsFindOut) {

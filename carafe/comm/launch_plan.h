@@ -21,7 +21,7 @@ struct LaunchRequest {
   std::vector<std::string> command;    // program and arguments of a rank
 };
 
-// Throws ConfigError where the number of ranks is neither given nor told by hosts.
+// Throws ConfigError if the number of ranks is neither given nor follows from the hosts.
 std::vector<std::string> LaunchCommand(const LaunchRequest& request);
 
 // As a line for a shell, quoted where needed.

@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/mutex.h"
+#include "carafe/base/thread_annotations.h"
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/mpi_transport.h"
 #include "carafe/comm/shm_transport.h"
@@ -38,7 +37,7 @@ std::optional<int> Number(const char* variable) {
 // are both there; local ones may be absent.
 struct Launcher {
   const char* name;
-  const char* mpi;  // "" where the variables do not tell it
+  const char* mpi;  // "" if the variables do not show it
   const char* size;
   const char* rank;
   const char* local_size;
@@ -75,7 +74,8 @@ Launch ReadEnvironment() {
   for (const Launcher& launcher : kLaunchers) {
     if (!Number(launcher.size) || !Number(launcher.rank)) continue;
     Launch launch = Read(launcher);
-    // srun --mpi=pmi2 speaks PMI as MPICH's own launcher does, but counts local ranks its own way.
+    // srun --mpi=pmi2 uses PMI as MPICH's own launcher does, but has other variables for local
+    // ranks.
     if (std::string_view(launcher.size) == "PMI_SIZE" && Number("SLURM_PROCID") &&
         !Number("MPI_LOCALNRANKS")) {
       launch.launcher = fmt::format("srun (PMI_SIZE={})", launch.size);
@@ -86,38 +86,42 @@ Launch ReadEnvironment() {
   return {};
 }
 
-// Calls `late` on a thread of its own unless it is destroyed in time.
-class Watch {
+// Calls `late` on another thread unless it is destroyed in time.
+class Watchdog {
  public:
-  Watch(double seconds, std::function<void()> late)
-      : thread_([this, seconds, late = std::move(late)] {
-          std::unique_lock lock(mutex_);
-          if (!ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return end_; }))
-            late();
-        }) {}
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  ~Watch() {
+  Watchdog(double seconds, std::function<void()> late)
+      : thread_([this, seconds, late = std::move(late)] { Run(seconds, late); }) {}
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  ~Watchdog() {
     {
-      std::lock_guard lock(mutex_);
-      end_ = true;
+      MutexLock lock(mutex_);
+      stop_ = true;
     }
-    ended_.notify_one();
+    stopped_.NotifyOne();
     thread_.join();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool end_ = false;
-  std::thread thread_;  // last: starts when all the rest is there
+  void Run(double seconds, const std::function<void()>& late) {
+    const auto end = After(seconds);
+    MutexLock lock(mutex_);
+    while (!stop_)
+      if (!stopped_.WaitUntil(mutex_, end)) break;
+    if (!stop_) late();
+  }
+
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ CARAFE_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: starts when all other members exist
 };
 
 std::unique_ptr<Transport> StartMpi(const Launch& launch, double wait,
                                     const std::function<void(const std::string&)>& stuck) {
-  std::optional<Watch> watch;
+  std::optional<Watchdog> watchdog;
   if (stuck)
-    watch.emplace(wait + std::min(launch.rank, 2), [&launch, wait, &stuck] {
+    watchdog.emplace(wait + std::min(launch.rank, 2), [&launch, wait, &stuck] {
       char host[256] = "";
       gethostname(host, sizeof host - 1);
       stuck(CommError(fmt::format("rank {} on {} waited {:.1f} s for all ranks to start: MPI does "
@@ -152,10 +156,10 @@ Launch DetectLaunch() {
       launch.size = 0;
     }
   }
-  if (launch.size == 1) launch.mpi = "";  // needs nobody
+  if (launch.size == 1) launch.mpi = "";  // needs no MPI
   if (launch.size > 1 && launch.mpi.empty())
     throw ConfigError(
-        fmt::format("{} started {} processes, but it cannot be told with which MPI they talk",
+        fmt::format("{} started {} processes, but their MPI implementation could not be detected",
                     launch.launcher, launch.size),
         "set CARAFE_MPI to openmpi or mpich; under Slurm, start with srun --mpi=pmix (Open MPI) or "
         "srun --mpi=pmi2 (MPICH)");

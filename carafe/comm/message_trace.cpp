@@ -3,62 +3,67 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "carafe/comm/transport_decorator.h"
+
 namespace carafe {
 namespace {
 
-class WatchedTransport final : public Transport {
+TransportCapabilities CapabilitiesOver(const Transport& inner, ShortMessages* short_messages,
+                                       ZeroCopy* zero_copy) {
+  TransportCapabilities capabilities = inner.capabilities();
+  if (capabilities.short_messages) capabilities.short_messages = short_messages;
+  if (capabilities.zero_copy) capabilities.zero_copy = zero_copy;
+  return capabilities;
+}
+
+class WatchedTransport final : public TransportDecorator, private ShortMessages, private ZeroCopy {
  public:
   WatchedTransport(Transport& inner, MessageTrace* trace, MessageCounters* counters)
-      : inner_(inner), trace_(trace), counters_(*counters) {}
-
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  const std::string& host() const override { return inner_.host(); }
+      : TransportDecorator(inner, CapabilitiesOver(inner, this, this)),
+        trace_(trace),
+        counters_(*counters) {}
 
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     const double begin = TraceClock();
-    const Request request = inner_.Send(to, tag, data, bytes);
+    const Request request = inner().Send(to, tag, data, bytes);
     counters_.bytes_sent.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     const MessageEvent event{.sent = true, .peer = to, .tag = tag, .bytes = bytes, .begin = begin};
     if (request == 0) {
-      At(event);
+      RecordSent(event);
     } else {
       Open(request, event);
     }
     return request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
-    const Request request = inner_.Receive(from, tag, data, bytes);
+    const Request request = inner().Receive(from, tag, data, bytes);
     Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
     return request;
   }
-  bool BuffersSends(int peer) const override { return inner_.BuffersSends(peer); }
-  size_t ShortMessage(int peer) const override { return inner_.ShortMessage(peer); }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    const Request request = inner_.ReceiveShort(from, tag, data, most, got);
-    Open(request, {.sent = false, .peer = from, .tag = tag}, got);
-    return request;
-  }
-  bool any_thread() const override { return inner_.any_thread(); }
-  bool CanLend(int from, size_t bytes) const override { return inner_.CanLend(from, bytes); }
-  Request Borrow(int from, int tag, size_t bytes) override {
-    const Request request = inner_.Borrow(from, tag, bytes);
-    Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
-    return request;
-  }
-  const void* Lent(Request request) const override { return inner_.Lent(request); }
-  void Return(Request request) override { inner_.Return(request); }
   bool Done(Request request) override {
-    const bool done = inner_.Done(request);
+    const bool done = inner().Done(request);
     if (done) Close(request);
     return done;
   }
-  void Finish() override { inner_.Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_.Abort(message); }
+  Request ReceiveUpTo(int from, int tag, void* data, size_t max_bytes, size_t* received) override {
+    const Request request =
+        inner().capabilities().short_messages->ReceiveUpTo(from, tag, data, max_bytes, received);
+    Open(request, {.sent = false, .peer = from, .tag = tag}, received);
+    return request;
+  }
+  bool CanView(int from, size_t bytes) const override { return inner_views().CanView(from, bytes); }
+  Request ReceiveView(int from, int tag, size_t bytes) override {
+    const Request request = inner_views().ReceiveView(from, tag, bytes);
+    Open(request, {.sent = false, .peer = from, .tag = tag, .bytes = bytes});
+    return request;
+  }
+  const void* view(Request request) const override { return inner_views().view(request); }
+  void ReleaseView(Request request) override { inner_views().ReleaseView(request); }
 
  private:
-  // A message that left at once.
-  void At(MessageEvent event) {
+  ZeroCopy& inner_views() const { return *inner().capabilities().zero_copy; }
+  // A send that was done at once.
+  void RecordSent(MessageEvent event) {
     event.end = TraceClock();
     if (sends_ == 0)
       counters_.busy_seconds.store(
@@ -66,18 +71,18 @@ class WatchedTransport final : public Transport {
           std::memory_order_relaxed);
     if (trace_ != nullptr) trace_->Message(event);
   }
-  // `got`, if not null: the size is there when the request is done.
-  void Open(Request request, MessageEvent event, const size_t* got = nullptr) {
+  // `received`, if not null, holds the size when the request is done.
+  void Open(Request request, MessageEvent event, const size_t* received = nullptr) {
     if (request == 0) return;
     event.begin = TraceClock();
     if (event.sent && sends_++ == 0) busy_since_ = event.begin;
-    open_[request] = {event, got};
+    open_[request] = {event, received};
   }
   void Close(Request request) {
     const auto found = open_.find(request);
-    if (found == open_.end()) return;  // from before the watch
+    if (found == open_.end()) return;  // it began before the trace
     MessageEvent event = found->second.event;
-    if (found->second.got) event.bytes = *found->second.got;
+    if (found->second.received) event.bytes = *found->second.received;
     open_.erase(found);
     event.end = TraceClock();
     if (!event.sent)
@@ -90,15 +95,14 @@ class WatchedTransport final : public Transport {
     if (trace_ != nullptr) trace_->Message(event);
   }
 
-  Transport& inner_;
   MessageTrace* const trace_;
   MessageCounters& counters_;
   struct Watched {
     MessageEvent event;
-    const size_t* got;
+    const size_t* received;
   };
   std::unordered_map<Request, Watched> open_;
-  int sends_ = 0;  // under way
+  int sends_ = 0;  // in progress
   double busy_since_ = 0;
 };
 

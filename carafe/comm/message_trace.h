@@ -1,5 +1,5 @@
-// Watches the messages that a rank sends and receives for its work (heartbeats and the like are
-// left out): who wants to know implements MessageTrace; MessageCounters are kept beside it.
+// Records the messages that a rank sends and receives for its work; control messages such as
+// heartbeats are not recorded.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ struct MessageEvent {
   int peer = 0;
   int tag = 0;
   size_t bytes = 0;
-  double begin = 0, end = 0;  // TraceClock(): handed to the transport, seen to be done
+  double begin = 0, end = 0;  // TraceClock(): given to the transport, and seen to be done
 };
 
 // Called on the communication thread.
@@ -29,14 +29,15 @@ class MessageTrace {
 // Sums since the start; written by the communication thread, read by any.
 struct MessageCounters {
   std::atomic<int64_t> bytes_sent{0}, bytes_received{0};
-  std::atomic<double> busy_seconds{0};  // with at least one send under way
+  std::atomic<double> busy_seconds{0};  // with at least one send in progress
 };
 
 // Seconds of this host's steady clock: the same for all threads of a process.
 double TraceClock();
 
-// Speaks through `inner`, which outlives it, and tells of it. Requests are those of `inner`, so the
-// watch may begin and end while it is in use. The pointers outlive it too; `trace` may be null.
+// A decorator of `inner`, which outlives it, that records its messages. Requests are those of
+// `inner`, so recording may begin and end while `inner` is in use. The pointers outlive it too;
+// `trace` may be null.
 std::unique_ptr<Transport> WatchMessages(Transport& inner, MessageTrace* trace,
                                          MessageCounters* counters);
 

@@ -44,7 +44,7 @@ function(carafe_mpi_plugin name flags)
     CARAFE_MPI_NAME="${name}" OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
   target_link_libraries(carafe_mpi_${name} PRIVATE carafe_flags)
   set_target_properties(carafe_mpi_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
-  add_dependencies(carafe carafe_mpi_${name})  # whoever builds the library has its plug-ins
+  add_dependencies(carafe carafe_mpi_${name})  # building the library builds its plug-ins
   set(CARAFE_MPI_PLUGINS ${CARAFE_MPI_PLUGINS} ${name} PARENT_SCOPE)
 endfunction()
 

@@ -177,8 +177,8 @@ int32_t Test(uint64_t request, int32_t* done, int64_t* bytes) {
   return open.error;
 }
 
-// Says a word of Hydra's own protocol. False: this is not Hydra.
-bool TellHydra([[maybe_unused]] const char* word) {
+// Sends a command of Hydra's own protocol. False: this is not Hydra.
+bool SendToHydra([[maybe_unused]] const char* word) {
 #ifdef MPICH_VERSION
   const char* text = std::getenv("PMI_FD");
   if (!text || !std::getenv("MPI_LOCALNRANKS")) return false;
@@ -189,12 +189,12 @@ bool TellHydra([[maybe_unused]] const char* word) {
 #endif
 }
 
-// MPI_Finalize of MPICH 4.0 over UCX waits for ever in some runs (decision 25): a rank that waits
+// MPI_Finalize of MPICH 4.0 over UCX waits forever in some runs (decision 25): a rank that waits
 // for its endpoints to close needs others to work on them, and those already sit in a barrier of
 // the process manager. By the time of Finish all messages have arrived and nothing is left to do
-// but to tell Hydra, in its own words, that this rank ends well. False: this is not Hydra.
+// but to tell Hydra, by its own protocol, that this rank ends normally. False: this is not Hydra.
 bool LeaveHydra() {
-  if (!TellHydra("cmd=finalize\n")) return false;
+  if (!SendToHydra("cmd=finalize\n")) return false;
   const int manager = std::atoi(std::getenv("PMI_FD"));
   pollfd waiting{manager, POLLIN, 0};
   char answer[256];
@@ -212,12 +212,12 @@ int32_t Finish() {
   return MPI_Finalize();
 }
 
-// MPI_Abort of MPICH 4.0 over UCX works on its endpoints first, for ever where a peer hangs or is
+// MPI_Abort of MPICH 4.0 over UCX works on its endpoints first, forever if a peer hangs or is
 // cut off; Hydra alone ends all ranks, hanging ones too.
 void Abort(int32_t exit_code) {
   char word[64];
   std::snprintf(word, sizeof word, "cmd=abort exitcode=%d\n", static_cast<int>(exit_code));
-  if (TellHydra(word)) _exit(exit_code);
+  if (SendToHydra(word)) _exit(exit_code);
   if (TheState().comm != MPI_COMM_NULL) MPI_Abort(TheState().comm, exit_code);
 }
 

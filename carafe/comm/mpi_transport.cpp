@@ -5,12 +5,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
+#include "carafe/comm/mailbox.h"
 #include "carafe/comm/mpi_table.h"
+#include "carafe/comm/request_table.h"
 
 namespace carafe {
 namespace {
@@ -50,24 +51,34 @@ const CarafeMpiTable& LoadPlugin(const Launch& launch) {
   return *table;
 }
 
-// Over TCP a message costs some 15 us on either side, about as much as a copy of so many bytes: the
-// parts of a short sum (allreduce.cpp), with their headers. Those of a long one are longer, and not
-// copied.
+// Over TCP a message costs about 15 us on either side, as much as a copy of this many bytes: the
+// parts of a short sum (allreduce.cpp) with their headers. Those of a long sum are longer, and are
+// not copied.
 constexpr size_t kShortMessage = (size_t{128} << 10) + 64;
 
-class MpiTransport final : public Transport {
- public:
-  MpiTransport(const CarafeMpiTable& table, const Launch& launch) : table_(table) {
-    char host[256] = "";
-    const int32_t error = table_.start(&rank_, &size_, &max_tag_, &any_thread_, host, sizeof host);
-    if (error != 0)
-      throw CommError(fmt::format("MPI ({}) does not start: {}", launch.mpi, Describe(error)),
-                      "see whether a small MPI program runs under the same mpirun");
-    host_ = host;
-    if (launch.size == 0 || (launch.size == size_ && launch.rank == rank_)) return;
-    const int32_t size = size_;
-    const int32_t rank = rank_;
-    table_.finish();
+std::string Describe(const CarafeMpiTable& table, int32_t error) {
+  char text[1024] = "";
+  table.describe(error, text, sizeof text);
+  return text;
+}
+
+// What MPI says of this process.
+struct StartedMpi {
+  RankIdentity identity;
+  int32_t max_tag = 0;
+  bool any_thread = false;
+};
+
+StartedMpi Start(const CarafeMpiTable& table, const Launch& launch) {
+  StartedMpi mpi;
+  int32_t rank = 0, size = 1, any_thread = 0;
+  char host[256] = "";
+  const int32_t error = table.start(&rank, &size, &mpi.max_tag, &any_thread, host, sizeof host);
+  if (error != 0)
+    throw CommError(fmt::format("MPI ({}) does not start: {}", launch.mpi, Describe(table, error)),
+                    "see whether a small MPI program runs under the same mpirun");
+  if (launch.size != 0 && (launch.size != size || launch.rank != rank)) {
+    table.finish();
     throw ConfigError(
         fmt::format("{} says rank {} of {}, but {} says rank {} of {}: this is the wrong MPI, and "
                     "the ranks would train apart",
@@ -75,54 +86,58 @@ class MpiTransport final : public Transport {
         "start with the mpirun of the same MPI (mpirun.openmpi, mpirun.mpich), or set CARAFE_MPI "
         "to the one that the launcher belongs to");
   }
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  const std::string& host() const override { return host_; }
-  std::string way() const override { return fmt::format("two-sided messages of {}", table_.name); }
+  mpi.identity = {rank, size, host};
+  mpi.any_thread = any_thread != 0;
+  return mpi;
+}
 
+class MpiTransport final : public Transport, private ShortMessages {
+ public:
+  MpiTransport(const CarafeMpiTable& table, const StartedMpi& mpi)
+      : Transport(mpi.identity, {.backend = fmt::format("two-sided messages of {}", table.name),
+                                 .any_thread = mpi.any_thread,
+                                 .short_messages = this}),
+        table_(table),
+        max_tag_(mpi.max_tag) {}
+  LinkTraits link(int /*peer*/) const override {
+    return {.buffers_sends = true, .short_message_bytes = kShortMessage};
+  }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     CheckMessage(to, tag, bytes);
-    Request request = 0;
-    Check(table_.send(to, tag, data, static_cast<int64_t>(bytes), &request), "send to", to);
-    return request;
+    uint64_t number = 0;
+    Check(table_.send(to, tag, data, static_cast<int64_t>(bytes), &number), "send to", to);
+    return requests_.Begin({.number = number});
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
-    CheckMessage(from, tag, bytes);
-    Request request = 0;
-    Check(table_.receive(from, tag, data, static_cast<int64_t>(bytes), &request), "receive from",
-          from);
-    receives_[request] = {from, tag, bytes, nullptr};
-    return request;
+    return ReceiveUpTo(from, tag, data, bytes, nullptr);
   }
-  bool BuffersSends(int /*peer*/) const override { return true; }
-  size_t ShortMessage(int /*peer*/) const override { return kShortMessage; }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    const Request request = Receive(from, tag, data, most);
-    receives_[request].got = got;
-    return request;
+  Request ReceiveUpTo(int from, int tag, void* data, size_t max_bytes, size_t* received) override {
+    CheckMessage(from, tag, max_bytes);
+    uint64_t number = 0;
+    Check(table_.receive(from, tag, data, static_cast<int64_t>(max_bytes), &number), "receive from",
+          from);
+    return requests_.Begin({.number = number,
+                            .from = from,
+                            .receive = {.tag = tag, .bytes = max_bytes, .received = received}});
   }
   bool Done(Request request) override {
     if (request == 0) return true;
+    const State state = requests_[request];
     int32_t done = 0;
     int64_t bytes = -1;
-    const int32_t error = table_.test(request, &done, &bytes);
+    const int32_t error = table_.test(state.number, &done, &bytes);
     if (error == 0 && !done) return false;
-    const auto receive = receives_.find(request);
-    Check(error, "exchange with", receive == receives_.end() ? -1 : receive->second.from);
-    if (receive == receives_.end()) return true;
-    const Expected expected = receive->second;
-    receives_.erase(receive);
-    if (expected.got) {
-      *expected.got = static_cast<size_t>(bytes);
-      return true;
-    }
-    if (bytes != static_cast<int64_t>(expected.bytes))
-      throw CommError(fmt::format("a message of rank {} to rank {} (tag {}) has {} bytes, not {}",
-                                  expected.from, rank_, expected.tag, bytes, expected.bytes),
-                      "");
+    Check(error, "exchange with", state.from);
+    requests_.Forget(request);
+    if (state.from < 0) return true;
+    const auto size = static_cast<size_t>(bytes);
+    if (!state.receive.Accepts(size))
+      throw CommError(
+          SizeMismatch(state.from, rank(), state.receive.tag, size, state.receive.bytes), "");
+    if (state.receive.received) *state.receive.received = size;
     return true;
   }
-  bool any_thread() const override { return any_thread_ != 0; }
+  bool TakeCompletions() override { return false; }  // only Done knows, request by request
   void Finish() override { Check(table_.finish(), "end the work with", -1); }
   void Abort(const std::string& message) noexcept override {
     LogError("{}", message);
@@ -130,39 +145,29 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  struct Expected {
-    int from;
-    int tag;
-    size_t bytes;
-    size_t* got;  // null: exactly `bytes`
+  struct State {
+    uint64_t number = 0;  // of the plug-in
+    int from = -1;        // the sender; -1: this is a send
+    PendingReceive receive = {};
   };
 
   void CheckMessage(int peer, int tag, size_t bytes) const {
-    Ensure(peer >= 0 && peer < size_ && bytes <= kMaxBytes, "a message to nowhere, or too long");
+    Ensure(peer >= 0 && peer < size() && bytes <= kMaxBytes, "a message to nowhere, or too long");
     if (tag > max_tag_)
       throw CommError(fmt::format("this MPI has no message tags beyond {}", max_tag_),
-                      "take larger buckets (--bucket_mb)");
-  }
-  std::string Describe(int32_t error) const {
-    char text[1024] = "";
-    table_.describe(error, text, sizeof text);
-    return text;
+                      "use larger buckets (--bucket_mb)");
   }
   void Check(int32_t error, const char* what, int peer) const {
     if (error == 0) return;
     const std::string whom = peer < 0 ? "the other ranks" : fmt::format("rank {}", peer);
-    throw CommError(fmt::format("rank {} on {}: MPI cannot {} {}: {}", rank_, host_, what, whom,
-                                Describe(error)),
+    throw CommError(fmt::format("rank {} on {}: MPI cannot {} {}: {}", rank(), host(), what, whom,
+                                Describe(table_, error)),
                     "");
   }
 
   const CarafeMpiTable& table_;
-  int32_t rank_ = 0;
-  int32_t size_ = 1;
-  int32_t max_tag_ = 0;
-  int32_t any_thread_ = 0;
-  std::string host_;
-  std::map<Request, Expected> receives_;
+  const int32_t max_tag_;
+  RequestTable<State> requests_;
 };
 
 }  // namespace
@@ -195,7 +200,8 @@ bool HasMpiPlugin(const std::string& mpi) {
 void AbortStart(const Launch& launch) { LoadPlugin(launch).abort(1); }
 
 std::unique_ptr<Transport> MakeMpiTransport(const Launch& launch) {
-  return std::make_unique<MpiTransport>(LoadPlugin(launch), launch);
+  const CarafeMpiTable& table = LoadPlugin(launch);
+  return std::make_unique<MpiTransport>(table, Start(table, launch));
 }
 
 }  // namespace carafe

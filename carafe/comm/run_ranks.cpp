@@ -4,10 +4,11 @@
 
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "carafe/base/mutex.h"
+#include "carafe/base/thread_annotations.h"
 #include "carafe/comm/comm_thread.h"
 #include "carafe/comm/shm_transport.h"
 #include "carafe/comm/tcp_transport.h"
@@ -19,16 +20,17 @@ namespace {
 class FirstError {
  public:
   void Keep() {  // in a catch block
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
   void Rethrow() const {
+    MutexLock lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
+  mutable Mutex mutex_;
+  std::exception_ptr error_ CARAFE_GUARDED_BY(mutex_);
 };
 
 void RunThreads(int n, const std::function<void(int)>& body) {
@@ -79,7 +81,7 @@ void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTim
     } catch (const std::exception& e) {
       error.Keep();
       group.Fail(e.what());
-      // The others' errors may have been kept first, but tell of this one only.
+      // The errors of the others may have been kept first, but they only repeat this one.
       if (group.thread()->failure()->rank == r) culprit.Keep();
     }
   });

@@ -9,7 +9,7 @@
 namespace carafe {
 
 // Equal texts are processes that can share memory: same machine, host name, network, processes and
-// user. Two hosts that are namespaces of one kernel differ. Empty if that cannot be told.
+// user. Two hosts that are namespaces of one kernel differ. Empty if that is unknown.
 std::string HostIdentity();
 
 class ShmSegment {
@@ -36,7 +36,7 @@ class ShmSegment {
   int descriptor_ = -1;
 };
 
-// Tells whether a process has ended, even if its id was given to another since.
+// Knows whether a process has ended, even if its id belongs to another one since.
 class ProcessWatch {
  public:
   ProcessWatch() = default;
@@ -44,7 +44,7 @@ class ProcessWatch {
   ~ProcessWatch();
   ProcessWatch(ProcessWatch&& other) noexcept;
   ProcessWatch& operator=(ProcessWatch&& other) noexcept;
-  bool ended() const;  // false where the system does not tell
+  bool ended() const;  // false if the system cannot tell
 
  private:
   int descriptor_ = -1;

@@ -6,226 +6,189 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/base/log.h"
-#include "carafe/comm/set_up.h"
-#include "carafe/comm/shm_lane.h"
+#include "carafe/comm/mailbox.h"
+#include "carafe/comm/request_table.h"
+#include "carafe/comm/shm_neighbours.h"
+#include "carafe/comm/shm_ring.h"
 #include "carafe/comm/tags.h"
+#include "carafe/comm/transport_decorator.h"
 #include "carafe/core/shareable_memory.h"
 
 namespace carafe {
 namespace {
 
-// Shorter contents are copied: who shows one has to look once more whether it was read.
-constexpr size_t kLeastShown = size_t{32} << 10;
-constexpr size_t kMostViews = 2;           // of a peer's memory, unless more are in use
-constexpr int kMostHeld = kLaneSlots / 2;  // slots with what nobody awaits yet, or what is lent
+// Shorter contents are copied: the sender of a view has to check later whether it was read.
+constexpr size_t kMinViewBytes = size_t{32} << 10;
+constexpr size_t kMaxMappings = 2;             // of a peer's memory, unless more are in use
+constexpr int kMaxKeptSlots = kRingSlots / 2;  // that wait for a receive, or for ReleaseView
 
-// What a rank's segment begins with; a lane to every local rank follows (its own stays empty).
-struct SegmentHeader {
-  uint64_t cookie;
-};
-constexpr size_t kLanesBegin = 4096;
-
-size_t SegmentBytes(size_t local_ranks) { return kLanesBegin + local_ranks * sizeof(Lane); }
-Lane* LaneTo(const ShmSegment& segment, size_t local_rank) {
-  return reinterpret_cast<Lane*>(segment.data() + kLanesBegin) + local_rank;
+TransportCapabilities CapabilitiesOver(const Transport& inner, const ShmNeighbours& neighbours,
+                                       ZeroCopy* zero_copy) {
+  TransportCapabilities capabilities = inner.capabilities();
+  capabilities.backend =
+      Count(neighbours.ranks) == inner.size()
+          ? "shared memory"
+          : fmt::format("shared memory inside this host, {} to others", capabilities.backend);
+  capabilities.shares_memory = true;
+  capabilities.zero_copy = zero_copy;
+  capabilities.waiter = nullptr;  // nothing signals that a ring was written
+  return capabilities;
 }
 
-// The ranks of this host, as the set-up left them.
-struct Neighbours {
-  std::vector<int> ranks;            // this one among them
-  std::vector<ShmSegment> segments;  // by place in ranks
-  std::vector<int64_t> pids;
-  size_t mine = 0;  // this rank's place
-};
-
-class ShmTransport final : public Transport {
+class ShmTransport final : public TransportDecorator, private ZeroCopy {
  public:
-  ShmTransport(std::unique_ptr<Transport> inner, Neighbours neighbours)
-      : inner_(std::move(inner)),
+  ShmTransport(std::unique_ptr<Transport>&& inner, ShmNeighbours neighbours)
+      : TransportDecorator(std::move(inner), CapabilitiesOver(*inner, neighbours, this)),
         segments_(std::move(neighbours.segments)),
-        peer_of_(static_cast<size_t>(inner_->size()), -1),
+        peer_of_(static_cast<size_t>(size()), -1),
         peers_(neighbours.ranks.size()) {
     for (size_t i = 0; i < peers_.size(); ++i) {
       if (i == neighbours.mine) continue;
-      peer_of_[static_cast<size_t>(neighbours.ranks[i])] = static_cast<int>(i);
+      At(peer_of_, neighbours.ranks[i]) = static_cast<int>(i);
       peers_[i].rank = neighbours.ranks[i];
-      peers_[i].out = LaneWriter(LaneTo(segments_[neighbours.mine], i));
-      peers_[i].in = LaneReader(LaneTo(segments_[i], neighbours.mine));
+      peers_[i].out = RingWriter(RingTo(segments_[neighbours.mine], i));
+      peers_[i].in = RingReader(RingTo(segments_[i], neighbours.mine));
       peers_[i].pid = neighbours.pids[i];
       if (neighbours.pids[i] != getpid()) peers_[i].process = ProcessWatch(neighbours.pids[i]);
     }
   }
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
-  std::string way() const override {
-    const bool all_here = static_cast<int>(peers_.size()) == size();
-    return all_here ? "shared memory"
-                    : fmt::format("shared memory inside this host, {} to others", inner_->way());
-  }
 
+  LinkTraits link(int peer) const override {
+    return PeerOf(peer) < 0 ? inner().link(peer) : LinkTraits{};
+  }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     const int p = PeerOf(to);
-    if (p < 0) return inner_->Send(to, tag, data, bytes);
+    if (p < 0) return inner().Send(to, tag, data, bytes);
     Ensure(bytes <= kMaxBytes, "a message that is too long");
-    Peer& peer = peers_[static_cast<size_t>(p)];
-    Outgoing message{0, tag, static_cast<const char*>(data), bytes, 0};
+    Peer& peer = At(peers_, p);
+    Outgoing message{.tag = tag, .data = static_cast<const char*>(data), .bytes = bytes};
     Flush(peer);
-    const bool left = !IsQueued(peer, tag) && Push(peer, message);
-    if (left && message.place < 0) return 0;
-    message.request = Begin(p, tag, false);
-    OpenOf(message.request).slot = message.place;
-    if (!left) peer.outgoing.push_back(message);
+    const bool written = !IsQueued(peer, tag) && Write(peer, message);
+    if (written && message.view_slot < 0) return 0;
+    message.request = requests_.Begin({.peer = p, .tag = tag, .slot = message.view_slot});
+    if (!written) peer.outgoing.push_back(message);
     return message.request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
     const int p = PeerOf(from);
-    if (p < 0) return inner_->Receive(from, tag, data, bytes);
-    return Want(p, {0, tag, static_cast<char*>(data), bytes, 0, false});
-  }
-  bool BuffersSends(int peer) const override {
-    return PeerOf(peer) < 0 && inner_->BuffersSends(peer);
-  }
-  size_t ShortMessage(int peer) const override {
-    return PeerOf(peer) < 0 ? inner_->ShortMessage(peer) : 0;
-  }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    Ensure(PeerOf(from) < 0, "a short message of a rank of this host");
-    return inner_->ReceiveShort(from, tag, data, most, got);
-  }
-  bool CanLend(int from, size_t bytes) const override {
-    const int p = PeerOf(from);
-    if (p < 0 || bytes <= kLetterBytes) return false;
-    const Peer& peer = peers_[static_cast<size_t>(p)];
-    return peer.shows || (bytes <= kLaneSlotBytes && peer.kept < kMostHeld);
-  }
-  Request Borrow(int from, int tag, size_t bytes) override {
-    const int p = PeerOf(from);
-    Ensure(p >= 0, "a loan of a rank of another host");
-    return Want(p, {0, tag, nullptr, bytes, 0, true});
-  }
-  const void* Lent(Request request) const override { return OpenOf(request).lent; }
-  void Return(Request request) override {
-    Open& open = OpenOf(request);
-    Peer& peer = peers_[static_cast<size_t>(open.peer)];
-    if (open.slot >= 0) peer.in.ReturnSlot(open.slot);
-    --peer.kept;
-    --peer.loans;
-    open.copy = {};
-    Forget(request);
+    if (p < 0) return inner().Receive(from, tag, data, bytes);
+    return AddReceive(p, tag, static_cast<char*>(data), bytes, false);
   }
   bool Done(Request request) override {
     if (request == 0) return true;
-    if (!(request & kOurs)) return inner_->Done(request);
-    Open* open = &OpenOf(request);
-    if (!open->done && open->error.empty()) {
-      Peer& peer = peers_[static_cast<size_t>(open->peer)];
-      if (open->is_receive) {
-        const bool asks_for_life = open->tag == kControlTag;
-        // Looked at before the lane: what it wrote before its end still counts.
-        const bool ended = asks_for_life && peer.process.ended();
-        Drain(peer);
-        open = &OpenOf(request);
-        if (ended && !open->done)
-          throw CommError(fmt::format("the process of rank {} has ended", peer.rank), "");
-      } else if (open->slot < 0) {
-        Flush(peer);
-      } else if (!peer.out.IsLent(open->slot)) {
-        peer.showing &= ~PlaceBit(open->slot);
-        open->done = true;
-      }
-    }
-    if (!open->error.empty()) throw CommError(open->error, "");
-    if (!open->done) return false;
-    if (!open->lent) Forget(request);  // a loan is forgotten when it is returned
+    if (!requests_.Owns(request)) return inner().Done(request);
+    if (!requests_.Done(request)) Advance(request);
+    if (!requests_.Done(request)) return false;
+    if (!requests_[request].view) requests_.Forget(request);  // ReleaseView forgets a view
     return true;
   }
-  bool any_thread() const override { return inner_->any_thread(); }
-  bool shares_memory() const override { return true; }
-  void Finish() override { inner_->Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
+  bool TakeCompletions() override {
+    const bool inner_completions = inner().TakeCompletions();
+    return requests_.TakeCompletions() || inner_completions;
+  }
 
  private:
-  static constexpr Request kOurs = Request{1} << 63;
   struct Outgoing {
-    Request request;
-    int tag;
-    const char* data;
-    size_t bytes;
-    size_t sent;
-    int place = -1;  // where it was shown instead of copied
+    Request request = 0;
+    int tag = 0;
+    const char* data = nullptr;
+    size_t bytes = 0;
+    size_t sent = 0;
+    int view_slot = -1;  // not -1: sent as a view, without a copy
   };
-  struct Wanted {
-    Request request;
-    int tag;
-    char* data;
-    size_t bytes;
-    size_t got;
-    bool borrow;
+  struct Incoming : PendingReceive {
+    size_t progress = 0;  // bytes that have come
+    bool view = false;    // ReceiveView
   };
-  struct Held {  // has come before anybody wanted it
-    Letter letter;
-    std::vector<char> copy;  // of content that is not in a slot any more
+  struct Held {  // a frame that came before its receive
+    int tag = 0;
+    FrameHeader header;
+    std::vector<char> copy;  // of the content, unless that stays in its slot or with the sender
   };
-  struct View {  // of memory of a peer
+  struct Mapping {  // of a peer's memory
     uint64_t id;
     ShmSegment memory;
   };
   struct Peer {
     int rank = -1;
     int64_t pid = 0;
-    LaneWriter out;
-    LaneReader in;
+    RingWriter out;
+    RingReader in;
     ProcessWatch process;
     std::deque<Outgoing> outgoing;
-    std::deque<Wanted> wanted;
-    std::deque<Held> held;
-    int kept = 0;             // slots in `held`, and loans that are asked for or under way
-    int loans = 0;            // that have come and are not returned
-    bool shows = false;       // its last long message stayed where it was
-    uint32_t showing = 0;     // places of this rank's that it has, or had: bits
-    std::vector<View> views;  // the newest last
+    Mailbox<Held, Incoming> mailbox;
+    int kept_slots = 0;             // of held frames, and of views that are requested or open
+    int open_views = 0;             // that are done and not released
+    bool sends_views = false;       // its last long message was a view
+    uint32_t view_slots = 0;        // of this rank's views that the peer has or had: bits
+    std::vector<Mapping> mappings;  // the newest last
   };
-  struct Open {
-    bool done = false;
-    bool is_receive = false;
+  struct State {
     int peer = 0;
     int tag = 0;
-    int slot = -1;               // of a loan, unless it lies in `copy`; of what is shown, its place
-    const void* lent = nullptr;  // not null: a loan that has come
-    std::vector<char> copy;
-    std::string error;
+    bool is_receive = false;
+    int slot = -1;                // of the view that was sent or received, if it is in one
+    const void* view = nullptr;   // not null: a ReceiveView that is done
+    std::vector<char> copy = {};  // the content of such a view, if it came in parts
   };
 
   int PeerOf(int rank) const {
     Ensure(rank >= 0 && rank < size(), "a message to nowhere");
-    return peer_of_[static_cast<size_t>(rank)];
+    return At(peer_of_, rank);
   }
-  Open& OpenOf(Request request) { return open_[(request & ~kOurs) - 1]; }
-  const Open& OpenOf(Request request) const { return open_[(request & ~kOurs) - 1]; }
-  Request Begin(int peer, int tag, bool is_receive) {
-    if (unused_.empty()) {
-      open_.emplace_back();
-      unused_.push_back(open_.size());
+  // Moves what this request waits for.
+  void Advance(Request request) {
+    const State& state = requests_[request];
+    Peer& peer = At(peers_, state.peer);
+    if (state.is_receive) {
+      // Checked before the ring: what the process wrote before its end still counts.
+      const bool ended = state.tag == kControlTag && peer.process.ended();
+      Drain(peer);
+      if (ended && !requests_.Done(request))
+        throw CommError(fmt::format("the process of rank {} has ended", peer.rank), "");
+    } else if (state.slot < 0) {
+      Flush(peer);
+    } else if (!peer.out.InUse(state.slot)) {
+      peer.view_slots &= ~ViewBit(state.slot);
+      requests_.Complete(request);
     }
-    const Request request = unused_.back() | kOurs;
-    unused_.pop_back();
-    Open& open = OpenOf(request);
-    open.done = false;
-    open.is_receive = is_receive;
-    open.peer = peer;
-    open.tag = tag;
-    open.slot = -1;
-    open.lent = nullptr;
-    return request;
   }
-  void Forget(Request request) { unused_.push_back(request & ~kOurs); }
+
+  // ---- Zero-copy views ----
+
+  bool CanView(int from, size_t bytes) const override {
+    const int p = PeerOf(from);
+    const ZeroCopy* inner_views = inner().capabilities().zero_copy;
+    if (p < 0) return inner_views && inner_views->CanView(from, bytes);
+    if (bytes <= kInlineBytes) return false;
+    const Peer& peer = At(peers_, p);
+    return peer.sends_views || (bytes <= kRingSlotBytes && peer.kept_slots < kMaxKeptSlots);
+  }
+  Request ReceiveView(int from, int tag, size_t bytes) override {
+    const int p = PeerOf(from);
+    if (p < 0) return inner().capabilities().zero_copy->ReceiveView(from, tag, bytes);
+    return AddReceive(p, tag, nullptr, bytes, true);
+  }
+  const void* view(Request request) const override {
+    if (!requests_.Owns(request)) return inner().capabilities().zero_copy->view(request);
+    return requests_[request].view;
+  }
+  void ReleaseView(Request request) override {
+    if (!requests_.Owns(request)) return inner().capabilities().zero_copy->ReleaseView(request);
+    State& state = requests_[request];
+    Peer& peer = At(peers_, state.peer);
+    if (state.slot >= 0) peer.in.ReleaseSlot(state.slot);
+    --peer.kept_slots;
+    --peer.open_views;
+    state.copy = {};
+    requests_.Forget(request);
+  }
 
   // ---- Sending ----
 
@@ -233,265 +196,189 @@ class ShmTransport final : public Transport {
     return std::any_of(peer.outgoing.begin(), peer.outgoing.end(),
                        [&](const Outgoing& message) { return message.tag == tag; });
   }
-  // Whether all of the message has left; puts as much as there is room for.
-  static bool Push(Peer& peer, Outgoing& message) {
-    if (message.bytes <= kLetterBytes)
+  // Writes as much as fits; returns whether that was the rest of the message.
+  static bool Write(Peer& peer, Outgoing& message) {
+    if (message.bytes <= kInlineBytes)
       return peer.out.TryWrite({message.tag, -1, message.bytes, 0, message.bytes}, message.data);
-    if (message.sent == 0 && Show(peer, message)) return true;
+    if (message.sent == 0 && WriteView(peer, message)) return true;
     while (message.sent < message.bytes) {
       const int slot = peer.out.FindSlot();
       if (slot < 0) return false;
-      const size_t length = std::min(kLaneSlotBytes, message.bytes - message.sent);
-      if (!peer.out.TryLend({message.tag, slot, message.bytes, message.sent, length},
-                            message.data + message.sent))
+      const size_t length = std::min(kRingSlotBytes, message.bytes - message.sent);
+      if (!peer.out.TryWriteSlot({message.tag, slot, message.bytes, message.sent, length},
+                                 message.data + message.sent))
         return false;
       message.sent += length;
     }
     return true;
   }
-  // Shareable memory is read where it lies: the message is done when the receiver has done with it.
-  static bool Show(Peer& peer, Outgoing& message) {
-    if (message.bytes < kLeastShown) return false;
+  // Shareable memory is read where it is: the send is done when the receiver has released it.
+  static bool WriteView(Peer& peer, Outgoing& message) {
+    if (message.bytes < kMinViewBytes) return false;
     const auto memory = FindShareable(message.data, message.bytes);
     if (!memory) return false;
-    // A place is taken until somebody has been told that its message is done.
-    int place = kLaneSlots;
-    while (place < kLaneSlots + kLanePlaces && (peer.showing & PlaceBit(place)) != 0) ++place;
-    if (place == kLaneSlots + kLanePlaces) return false;
-    const bool shown = peer.out.TryShow({.tag = message.tag,
-                                         .slot = place,
-                                         .bytes = message.bytes,
-                                         .length = message.bytes,
-                                         .at = static_cast<uint64_t>(message.data - memory->begin),
-                                         .memory_id = memory->id,
-                                         .memory_bytes = memory->bytes,
-                                         .memory_descriptor = memory->descriptor});
-    if (!shown) return false;
-    message.place = place;
-    peer.showing |= PlaceBit(place);
+    // A slot is taken until Done has returned true for its send.
+    int slot = kRingSlots;
+    while (slot < kRingSlots + kRingViews && (peer.view_slots & ViewBit(slot)) != 0) ++slot;
+    if (slot == kRingSlots + kRingViews) return false;
+    const bool written =
+        peer.out.TryWriteView({.tag = message.tag,
+                               .slot = slot,
+                               .bytes = message.bytes,
+                               .length = message.bytes,
+                               .position = static_cast<uint64_t>(message.data - memory->begin),
+                               .memory_id = memory->id,
+                               .memory_bytes = memory->bytes,
+                               .memory_descriptor = memory->descriptor});
+    if (!written) return false;
+    message.view_slot = slot;
+    peer.view_slots |= ViewBit(slot);
     return true;
   }
-  static uint32_t PlaceBit(int slot) { return uint32_t{1} << (slot - kLaneSlots); }
-  // Messages of one tag stay in order; a short one passes a long one of another tag that waits for
-  // a slot, so signs of life always get through.
+  static uint32_t ViewBit(int slot) { return uint32_t{1} << (slot - kRingSlots); }
+  // Messages of one tag stay in order; a short one overtakes a long one of another tag that waits
+  // for a slot, so heartbeats are never blocked.
   void Flush(Peer& peer) {
     if (peer.outgoing.empty()) return;
-    std::vector<int> stuck;
+    std::vector<int> blocked_tags;
     for (auto message = peer.outgoing.begin(); message != peer.outgoing.end();) {
-      const bool blocked = std::find(stuck.begin(), stuck.end(), message->tag) != stuck.end();
-      if (!blocked && Push(peer, *message)) {
-        OpenOf(message->request).done = message->place < 0;
-        OpenOf(message->request).slot = message->place;
+      const bool blocked =
+          std::find(blocked_tags.begin(), blocked_tags.end(), message->tag) != blocked_tags.end();
+      if (!blocked && Write(peer, *message)) {
+        if (message->view_slot < 0) requests_.Complete(message->request);
+        requests_[message->request].slot = message->view_slot;
         message = peer.outgoing.erase(message);
         continue;
       }
-      if (!blocked) stuck.push_back(message->tag);
+      if (!blocked) blocked_tags.push_back(message->tag);
       ++message;
     }
   }
 
   // ---- Receiving ----
 
-  Request Want(int p, Wanted wanted) {
-    Ensure(wanted.bytes <= kMaxBytes, "a receive that is too long");
-    Peer& peer = peers_[static_cast<size_t>(p)];
-    wanted.request = Begin(p, wanted.tag, true);
-    if (wanted.borrow) ++peer.kept;
-    const bool first = std::none_of(peer.wanted.begin(), peer.wanted.end(),
-                                    [&](const Wanted& other) { return other.tag == wanted.tag; });
-    peer.wanted.push_back(wanted);
-    if (!first) return wanted.request;
-    for (auto held = peer.held.begin(); held != peer.held.end();) {
-      const auto taker = FindWanted(peer, held->letter.tag);
-      if (held->letter.tag != wanted.tag || taker == peer.wanted.end()) {
-        ++held;
-        continue;
-      }
-      if (held->letter.slot >= 0 && !held->letter.stays()) --peer.kept;
-      Deliver(peer, taker, held->letter, &held->copy);
-      held = peer.held.erase(held);
+  Request AddReceive(int p, int tag, char* data, size_t bytes, bool view) {
+    Ensure(bytes <= kMaxBytes, "a receive that is too long");
+    Peer& peer = At(peers_, p);
+    Incoming receive;
+    receive.request = requests_.Begin({.peer = p, .tag = tag, .is_receive = true});
+    receive.tag = tag;
+    receive.data = data;
+    receive.bytes = bytes;
+    receive.view = view;
+    if (view) ++peer.kept_slots;
+    const Request request = receive.request;
+    peer.mailbox.AddReceive(receive);
+    while (Incoming* open = peer.mailbox.FindReceive(tag)) {
+      auto held = peer.mailbox.TakeMessage(tag);
+      if (!held) break;
+      if (held->header.in_slot()) --peer.kept_slots;
+      Deliver(peer, *open, held->header, &held->copy);
     }
-    return wanted.request;
-  }
-  static std::deque<Wanted>::iterator FindWanted(Peer& peer, int tag) {
-    return std::find_if(peer.wanted.begin(), peer.wanted.end(),
-                        [&](const Wanted& wanted) { return wanted.tag == tag; });
+    return request;
   }
   void Drain(Peer& peer) {
-    while (const Letter* next = peer.in.Peek()) {
-      const auto taker = FindWanted(peer, next->tag);
-      if (taker != peer.wanted.end()) {
-        Deliver(peer, taker, *next, nullptr);
+    while (const FrameHeader* next = peer.in.Peek()) {
+      if (Incoming* receive = peer.mailbox.FindReceive(next->tag)) {
+        Deliver(peer, *receive, *next, nullptr);
       } else {
         Hold(peer, *next);
       }
       peer.in.Pop();
     }
   }
-  // Few slots are kept for what nobody awaits: the sender is never stuck for long.
-  static void Hold(Peer& peer, const Letter& letter) {
-    Held held{letter, {}};
-    if (letter.stays()) return peer.held.push_back(std::move(held));
-    const char* content = peer.in.content(letter);
-    if (letter.slot >= 0 && peer.kept < kMostHeld) {
-      ++peer.kept;
-    } else {
-      held.copy.assign(content, content + letter.length);
-      if (letter.slot >= 0) peer.in.ReturnSlot(letter.slot);
-      held.letter.slot = -1;
+  // Few slots are kept for frames without a receive, so the sender is never blocked for long.
+  static void Hold(Peer& peer, const FrameHeader& header) {
+    Held held{.tag = header.tag, .header = header, .copy = {}};
+    const bool keep_slot = header.in_slot() && peer.kept_slots < kMaxKeptSlots;
+    if (keep_slot) ++peer.kept_slots;
+    if (!keep_slot && !header.is_view()) {
+      const char* content = peer.in.content(header);
+      held.copy.assign(content, content + header.length);
+      if (header.in_slot()) peer.in.ReleaseSlot(header.slot);
+      held.header.slot = -1;
     }
-    peer.held.push_back(std::move(held));
+    peer.mailbox.AddMessage(std::move(held));
   }
-  // `copy`: the content of a letter that was held without its slot.
-  void Deliver(Peer& peer, std::deque<Wanted>::iterator wanted, const Letter& letter,
-               std::vector<char>* copy) {
-    const char* content = copy && letter.slot < 0 ? copy->data() : Content(peer, letter);
-    if (letter.length > kLetterBytes) peer.shows = letter.stays();
-    Open& open = OpenOf(wanted->request);
-    const bool fits = letter.bytes == wanted->bytes && letter.begin == wanted->got;
-    if (!fits) {
-      open.error = fmt::format("a message of rank {} to rank {} (tag {}) has {} bytes, not {}",
-                               peer.rank, rank(), letter.tag, letter.bytes, wanted->bytes);
-      if (letter.slot >= 0) peer.in.ReturnSlot(letter.slot);
-      if (wanted->borrow) --peer.kept;
-      peer.wanted.erase(wanted);
+  // `copy`: the content of a held frame that has no slot.
+  void Deliver(Peer& peer, Incoming& receive, const FrameHeader& header, std::vector<char>* copy) {
+    const bool copied = copy && header.slot < 0;
+    const char* content = copied ? copy->data() : ContentOf(peer, header);
+    if (header.length > kInlineBytes) peer.sends_views = header.is_view();
+    State& state = requests_[receive.request];
+    if (header.bytes != receive.bytes || header.begin != receive.progress) {
+      requests_.Fail(receive.request,
+                     SizeMismatch(peer.rank, rank(), header.tag, header.bytes, receive.bytes));
+      if (header.slot >= 0) peer.in.ReleaseSlot(header.slot);
+      if (receive.view) --peer.kept_slots;
+      peer.mailbox.TakeReceive(header.tag);
       return;
     }
-    if (wanted->borrow && letter.length == letter.bytes) {
-      if (copy && letter.slot < 0) open.copy = std::move(*copy);
-      open.slot = letter.slot;
-      Lend(peer, wanted, content);
-      return;
+    if (receive.view && header.length == header.bytes) {
+      if (copied) state.copy = std::move(*copy);
+      state.slot = header.slot;
+      return CompleteView(peer, receive, content);
     }
-    if (wanted->borrow && wanted->got == 0) {  // it comes in pieces
-      open.copy.resize(wanted->bytes);
-      wanted->data = open.copy.data();
+    if (receive.view && receive.progress == 0) {  // it comes in parts
+      state.copy.resize(receive.bytes);
+      receive.data = state.copy.data();
     }
-    if (letter.length > 0) std::memcpy(wanted->data + letter.begin, content, letter.length);
-    if (letter.slot >= 0) peer.in.ReturnSlot(letter.slot);
-    wanted->got += letter.length;
-    if (wanted->got < wanted->bytes) return;
-    if (wanted->borrow) return Lend(peer, wanted, wanted->data);
-    open.done = true;
-    peer.wanted.erase(wanted);
+    if (header.length > 0) std::memcpy(receive.data + header.begin, content, header.length);
+    if (header.slot >= 0) peer.in.ReleaseSlot(header.slot);
+    receive.progress += header.length;
+    if (receive.progress < receive.bytes) return;
+    if (receive.view) return CompleteView(peer, receive, receive.data);
+    requests_.Complete(receive.request);
+    peer.mailbox.TakeReceive(header.tag);
   }
-  void Lend(Peer& peer, std::deque<Wanted>::iterator wanted, const char* content) {
-    Open& open = OpenOf(wanted->request);
-    open.lent = content;
-    open.done = true;
-    ++peer.loans;
-    peer.wanted.erase(wanted);
+  void CompleteView(Peer& peer, const Incoming& receive, const char* content) {
+    requests_[receive.request].view = content;
+    requests_.Complete(receive.request);
+    ++peer.open_views;
+    peer.mailbox.TakeReceive(receive.tag);
   }
-  const char* Content(Peer& peer, const Letter& letter) {
-    return letter.stays() ? ViewOf(peer, letter) + letter.at : peer.in.content(letter);
+  const char* ContentOf(Peer& peer, const FrameHeader& header) {
+    return header.is_view() ? Map(peer, header) + header.position : peer.in.content(header);
   }
-  // Memory of a peer is mapped when it is first shown, and let go when others have come since:
-  // nobody shows what he has freed.
-  const char* ViewOf(Peer& peer, const Letter& letter) {
-    for (const View& view : peer.views)
-      if (view.id == letter.memory_id) return view.memory.data();
-    if (peer.views.size() >= kMostViews && peer.loans == 0) peer.views.erase(peer.views.begin());
+  // A peer's memory is mapped when its first view comes, and unmapped when other memory has come
+  // since: a sender never refers to memory that it has freed.
+  const char* Map(Peer& peer, const FrameHeader& header) {
+    for (const Mapping& mapping : peer.mappings)
+      if (mapping.id == header.memory_id) return mapping.memory.data();
+    if (peer.mappings.size() >= kMaxMappings && peer.open_views == 0)
+      peer.mappings.erase(peer.mappings.begin());
     try {
-      ShmSegment memory = ShmSegment::Open(peer.pid, letter.memory_descriptor, letter.memory_bytes,
+      ShmSegment memory = ShmSegment::Open(peer.pid, header.memory_descriptor, header.memory_bytes,
                                            ShmSegment::Access::kRead);
       memory.CloseDescriptor();
-      peer.views.push_back({letter.memory_id, std::move(memory)});
+      peer.mappings.push_back({header.memory_id, std::move(memory)});
     } catch (const CommError& error) {
       throw CommError(
           fmt::format("the gradients of rank {} cannot be read: {}", peer.rank, error.what()),
           "raise the number of open files (ulimit -n); or set CARAFE_SHM=off, which is slower");
     }
-    return peer.views.back().memory.data();
+    return peer.mappings.back().memory.data();
   }
 
-  const std::unique_ptr<Transport> inner_;
   const std::vector<ShmSegment> segments_;
-  std::vector<int> peer_of_;  // by rank: place in peers_, -1 for other hosts
+  std::vector<int> peer_of_;  // by rank: index in peers_, -1 for ranks of other hosts
   std::vector<Peer> peers_;
-  std::vector<Open> open_;  // request - 1
-  std::vector<Request> unused_;
+  RequestTable<State> requests_{Request{1} << 63};
 };
-
-// ---- Set-up ----
-
-struct Who {
-  char identity[504];
-  int64_t pid;
-};
-struct Offer {
-  int32_t descriptor;  // -1: no memory
-  uint64_t cookie;
-  char problem[240];
-};
-struct Verdict {
-  char problem[256];  // "": all segments are open here
-};
-
-// Fills `all` with the segments of the ranks; returns the problem, or "".
-std::string OpenSegments(const std::vector<Offer>& offers, ShmSegment mine, Neighbours& all) {
-  const size_t bytes = SegmentBytes(offers.size());
-  all.segments.resize(offers.size());
-  all.segments[all.mine] = std::move(mine);
-  for (size_t i = 0; i < offers.size(); ++i) {
-    if (offers[i].descriptor < 0) return offers[i].problem;
-    if (i == all.mine) continue;
-    try {
-      all.segments[i] =
-          ShmSegment::Open(all.pids[i], offers[i].descriptor, bytes, ShmSegment::Access::kWrite);
-    } catch (const CommError& error) {
-      return error.what();
-    }
-    all.segments[i].CloseDescriptor();
-    if (reinterpret_cast<SegmentHeader*>(all.segments[i].data())->cookie != offers[i].cookie)
-      return fmt::format("the memory of rank {} is another one's", all.ranks[i]);
-  }
-  return "";
-}
 
 }  // namespace
 
 std::unique_ptr<Transport> WithSharedMemory(std::unique_ptr<Transport> inner,
                                             const ShmOptions& options) {
-  const std::vector<int> everyone = Everyone(*inner);
-  Who me = {};
-  Put(me.identity, options.identity);
-  me.pid = getpid();
-  const std::vector<Who> all = Ask(*inner, everyone, me, options.wait);
-  Neighbours neighbours;
-  for (int r : everyone) {
-    const Who& who = all[static_cast<size_t>(r)];
-    const bool local = *me.identity && std::strcmp(who.identity, me.identity) == 0;
-    if (!local) continue;
-    if (r == inner->rank()) neighbours.mine = neighbours.ranks.size();
-    neighbours.ranks.push_back(r);
-    neighbours.pids.push_back(who.pid);
-  }
+  ShmNeighbours neighbours = FindNeighbours(*inner, options);
   if (neighbours.ranks.size() < 2) return inner;
-  // Every rank makes memory for what it sends, opens that of the others, and says whether it could.
-  Offer offer = {.descriptor = -1, .cookie = 0, .problem = {}};
-  ShmSegment mine;
-  try {
-    mine = options.make(SegmentBytes(neighbours.ranks.size()));
-    std::random_device random;
-    offer.descriptor = mine.descriptor();
-    offer.cookie = uint64_t{random()} << 32 | random();
-    reinterpret_cast<SegmentHeader*>(mine.data())->cookie = offer.cookie;
-  } catch (const std::exception& error) {
-    Put(offer.problem, error.what());
-  }
-  const std::vector<Offer> offers = Ask(*inner, neighbours.ranks, offer, options.wait);
-  Verdict verdict = {};
-  Put(verdict.problem, OpenSegments(offers, std::move(mine), neighbours));
-  const std::vector<Verdict> verdicts = Ask(*inner, neighbours.ranks, verdict, options.wait);
-  neighbours.segments[neighbours.mine].CloseDescriptor();
-  for (const Verdict& v : verdicts) {
-    if (!*v.problem) continue;
-    if (neighbours.mine == 0)
-      LogWarning("ranks on {} do not share memory, and are slower for it: {}", inner->host(),
-                 v.problem);
-    return inner;
-  }
-  return std::make_unique<ShmTransport>(std::move(inner), std::move(neighbours));
+  const std::string problem = ShareSegments(*inner, options, neighbours);
+  if (problem.empty())
+    return std::make_unique<ShmTransport>(std::move(inner), std::move(neighbours));
+  if (neighbours.mine == 0)
+    LogWarning("ranks on {} do not share memory, and are slower for it: {}", inner->host(),
+               problem);
+  return inner;
 }
 
 }  // namespace carafe

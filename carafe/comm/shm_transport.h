@@ -1,6 +1,6 @@
-// Ranks of one host talk through memory that they share, and read each other's shareable memory
-// (core/shareable_memory.h) where it lies; with ranks of other hosts, and where
-// memory cannot be shared, they talk through another transport.
+// Ranks of one host send through memory that they share, and read each other's shareable memory
+// (core/shareable_memory.h) where it is. Messages to other hosts, and all messages where memory
+// cannot be shared, go through another transport.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ namespace carafe {
 
 struct ShmOptions {
   double wait = 300;     // seconds for the other ranks to come
-  std::string identity;  // see HostIdentity; ranks of equal ones share memory
+  std::string identity;  // see HostIdentity; ranks with equal ones share memory
   std::function<ShmSegment(size_t bytes)> make = ShmSegment::Make;
 };
 
-// A collective call, on the thread that uses the transport. Returns `inner` itself where no other
-// rank has this one's identity. If memory cannot be shared with all of them, a warning says why,
-// once a host, and they talk through `inner`. The memory has no name: nothing is left behind.
+// A collective call, on the thread that uses the transport. Returns `inner` itself if no other rank
+// has this one's identity, or if memory cannot be shared with all that have; then a warning gives
+// the reason, once per host.
 std::unique_ptr<Transport> WithSharedMemory(std::unique_ptr<Transport> inner,
                                             const ShmOptions& options);
 

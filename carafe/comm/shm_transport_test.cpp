@@ -4,16 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "carafe/base/error.h"
 #include "carafe/comm/run_ranks.h"
-#include "carafe/comm/shm_lane.h"
+#include "carafe/comm/shm_ring.h"
 #include "carafe/comm/thread_transport.h"
 #include "carafe/core/shareable_memory.h"
-#include "tests/support/set_up_only.h"
+#include "tests/support/handshake_only.h"
 #include "tests/support/transport_messages.h"
 
 namespace carafe {
@@ -25,62 +27,64 @@ void RunShm(int n, const std::function<void(Transport&)>& rank_main) {
   for (int r = 0; r < n; ++r)
     threads.emplace_back([&, r] {
       const std::unique_ptr<Transport> transport = WithSharedMemory(
-          std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), {.identity = "here"});
+          std::make_unique<HandshakeOnly>(MakeThreadTransport(hub, r)), {.identity = "here"});
       rank_main(*transport);
       transport->Finish();
     });
   for (std::thread& thread : threads) thread.join();
 }
 
+ZeroCopy& Views(const Transport& transport) { return *transport.capabilities().zero_copy; }
+
 TEST(ShmTransport, DeliversMessagesOfAnySizeInOrderPerTag) {
   for (int size : {2, 3, 7}) RunShm(size, SendMessagesOfAnySize);
 }
 TEST(ShmTransport, SurvivesManyMessagesOfManyTagsInRandomOrder) { RunShm(3, SendInRandomOrder); }
 
-TEST(ShmTransport, LendsWhatItHasInsteadOfCopyingIt) {
+TEST(ShmTransport, GivesViewsInsteadOfCopies) {
   RunShm(2, [](Transport& t) {
     const size_t bytes = 40000 * sizeof(int);
     for (int round = 0; round < 50; ++round) {
       const std::vector<int> mine = Content(40000, round + t.rank());
       const int other = 1 - t.rank();
-      ASSERT_TRUE(t.CanLend(other, bytes));
+      ASSERT_TRUE(Views(t).CanView(other, bytes));
       Await(t, t.Send(other, 9, mine.data(), bytes));
-      const Transport::Request loan = t.Borrow(other, 9, bytes);
-      Await(t, loan);
-      const int* lent = static_cast<const int*>(t.Lent(loan));
-      EXPECT_EQ(std::vector<int>(lent, lent + 40000), Content(40000, round + other));
-      t.Return(loan);
+      const Transport::Request view = Views(t).ReceiveView(other, 9, bytes);
+      Await(t, view);
+      const int* content = static_cast<const int*>(Views(t).view(view));
+      EXPECT_EQ(std::vector<int>(content, content + 40000), Content(40000, round + other));
+      Views(t).ReleaseView(view);
     }
   });
 }
 
-TEST(ShmTransport, LoansThatAreKeptDoNotStopTheOtherMessages) {
+TEST(ShmTransport, OpenViewsDoNotBlockOtherMessages) {
   RunShm(2, [](Transport& t) {
     constexpr size_t kCount = 60000;
     const int other = 1 - t.rank();
     const std::vector<int> mine = Content(kCount, 5);
-    std::vector<Transport::Request> sends, loans, receives;
+    std::vector<Transport::Request> sends, views, receives;
     std::vector<std::vector<int>> in;
     for (int i = 0; i < 12; ++i) sends.push_back(t.Send(other, 20 + i, mine.data(), kCount * 4));
     for (int i = 0; i < 12; ++i) {
-      if (t.CanLend(other, kCount * 4)) {
-        loans.push_back(t.Borrow(other, 20 + i, kCount * 4));
-        Await(t, loans.back());
+      if (Views(t).CanView(other, kCount * 4)) {
+        views.push_back(Views(t).ReceiveView(other, 20 + i, kCount * 4));
+        Await(t, views.back());
       } else {
         in.emplace_back(kCount);
         receives.push_back(t.Receive(other, 20 + i, in.back().data(), kCount * 4));
       }
     }
-    EXPECT_FALSE(loans.empty());
+    EXPECT_FALSE(views.empty());
     EXPECT_FALSE(receives.empty());
     while (!receives.empty() || !sends.empty()) {
       std::erase_if(receives, [&](auto r) { return t.Done(r); });
       std::erase_if(sends, [&](auto r) { return t.Done(r); });
     }
-    for (auto loan : loans) {
-      const int* lent = static_cast<const int*>(t.Lent(loan));
-      EXPECT_EQ(std::vector<int>(lent, lent + kCount), mine);
-      t.Return(loan);
+    for (auto view : views) {
+      const int* content = static_cast<const int*>(Views(t).view(view));
+      EXPECT_EQ(std::vector<int>(content, content + kCount), mine);
+      Views(t).ReleaseView(view);
     }
     for (const auto& got : in) EXPECT_EQ(got, mine);
   });
@@ -102,25 +106,27 @@ class Shareable {
   int* const memory_;
 };
 
-TEST(ShmTransport, ShowsShareableMemoryWhereItLies) {
-  RunShm(2, [](Transport& t) {
+TEST(ShmTransport, SendsShareableMemoryAsAView) {
+  std::barrier both(2);
+  RunShm(2, [&](Transport& t) {
     constexpr size_t kCount = 200000;  // longer than a slot
-    ASSERT_TRUE(t.shares_memory());
+    ASSERT_TRUE(t.capabilities().shares_memory);
     const int other = 1 - t.rank();
     for (int round = 0; round < 20; ++round) {
       const Shareable mine(Content(kCount, round + t.rank()));  // other memory in every round
       const Transport::Request send = t.Send(other, 9, mine.data(), kCount * sizeof(int));
-      EXPECT_FALSE(t.Done(send));  // not before the other one has read it
+      EXPECT_FALSE(t.Done(send));  // not before the other one has read it,
+      both.arrive_and_wait();      // which it does only after both have checked that
       std::vector<int> in(kCount);
       if (round % 2 == 0) {
         Await(t, t.Receive(other, 9, in.data(), kCount * sizeof(int)));
       } else {
-        ASSERT_TRUE(t.CanLend(other, kCount * sizeof(int)));
-        const Transport::Request loan = t.Borrow(other, 9, kCount * sizeof(int));
-        Await(t, loan);
-        const int* lent = static_cast<const int*>(t.Lent(loan));
-        in.assign(lent, lent + kCount);
-        t.Return(loan);
+        ASSERT_TRUE(Views(t).CanView(other, kCount * sizeof(int)));
+        const Transport::Request view = Views(t).ReceiveView(other, 9, kCount * sizeof(int));
+        Await(t, view);
+        const int* content = static_cast<const int*>(Views(t).view(view));
+        in.assign(content, content + kCount);
+        Views(t).ReleaseView(view);
       }
       EXPECT_EQ(in, Content(kCount, round + other));
       Await(t, send);
@@ -128,13 +134,13 @@ TEST(ShmTransport, ShowsShareableMemoryWhereItLies) {
   });
 }
 
-TEST(ShmTransport, CopiesWhereMoreIsShownAtATimeThanThereArePlaces) {
+TEST(ShmTransport, CopiesIfThereAreMoreViewsThanSlots) {
   RunShm(2, [](Transport& t) {
     constexpr size_t kCount = 9000;
     const int other = 1 - t.rank();
     const Shareable mine(Content(kCount, t.rank()));
     std::vector<Transport::Request> open;
-    std::vector<std::vector<int>> in(3 * kLanePlaces, std::vector<int>(kCount));
+    std::vector<std::vector<int>> in(3 * kRingViews, std::vector<int>(kCount));
     for (size_t i = 0; i < in.size(); ++i)
       open.push_back(t.Send(other, 20 + static_cast<int>(i % 3), mine.data(), kCount * 4));
     for (size_t i = 0; i < in.size(); ++i)
@@ -144,23 +150,23 @@ TEST(ShmTransport, CopiesWhereMoreIsShownAtATimeThanThereArePlaces) {
   });
 }
 
-TEST(ShmTransport, ALoanMayComeInPieces) {
+TEST(ShmTransport, AViewMayComeInParts) {
   RunShm(2, [](Transport& t) {
     constexpr size_t kCount = 300000;  // five slots
     const int other = 1 - t.rank();
     const Shareable first(Content(9000, 1));
     const std::vector<int> second = Content(kCount, t.rank());
     std::vector<int> in(9000);
-    const Transport::Request shown = t.Send(other, 9, first.data(), 9000 * 4);
+    const Transport::Request first_send = t.Send(other, 9, first.data(), 9000 * 4);
     Await(t, t.Receive(other, 9, in.data(), 9000 * 4));
-    ASSERT_TRUE(t.CanLend(other, kCount * 4));  // it shows what it has, as a rule
+    ASSERT_TRUE(Views(t).CanView(other, kCount * 4));  // since its last long message was a view
     const Transport::Request send = t.Send(other, 9, second.data(), kCount * 4);
-    const Transport::Request loan = t.Borrow(other, 9, kCount * 4);
-    std::vector<Transport::Request> open = {shown, send, loan};
+    const Transport::Request view = Views(t).ReceiveView(other, 9, kCount * 4);
+    std::vector<Transport::Request> open = {first_send, send, view};
     while (!open.empty()) std::erase_if(open, [&](auto request) { return t.Done(request); });
-    const int* lent = static_cast<const int*>(t.Lent(loan));
-    EXPECT_EQ(std::vector<int>(lent, lent + kCount), Content(kCount, other));
-    t.Return(loan);
+    const int* content = static_cast<const int*>(Views(t).view(view));
+    EXPECT_EQ(std::vector<int>(content, content + kCount), Content(kCount, other));
+    Views(t).ReleaseView(view);
   });
 }
 
@@ -175,17 +181,17 @@ TEST(ShmTransport, RefusesAMessageOfAnotherSize) {
   });
 }
 
-// Ranks that go through the inner transport say so by its error.
+// Messages through the inner transport throw its error.
 void ExpectNotShared(const std::function<ShmOptions(int rank)>& options) {
   const std::shared_ptr<ThreadHub> hub = MakeThreadHub(2);
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r)
     threads.emplace_back([&, r] {
-      const auto transport =
-          WithSharedMemory(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), options(r));
+      const auto transport = WithSharedMemory(
+          std::make_unique<HandshakeOnly>(MakeThreadTransport(hub, r)), options(r));
       int content = 0;
       EXPECT_THROW(transport->Send(1 - r, 7, &content, sizeof content), std::runtime_error);
-      EXPECT_FALSE(transport->CanLend(1 - r, 100000));
+      EXPECT_FALSE(transport->capabilities().zero_copy);
       transport->Finish();
     });
   for (std::thread& thread : threads) thread.join();
@@ -205,7 +211,7 @@ TEST(ShmTransport, FallsBackWhereOneRankGetsNoMemory) {
   });
 }
 
-TEST(ShmTransport, TellsProcessesOfThisHostApartFromOthers) {
+TEST(ShmTransport, IdentifiesThisHost) {
   EXPECT_FALSE(HostIdentity().empty());
   EXPECT_EQ(HostIdentity(), HostIdentity());
 }

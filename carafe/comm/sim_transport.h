@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "carafe/comm/mailbox.h"
+#include "carafe/comm/request_table.h"
 #include "carafe/comm/transport.h"
 
 namespace carafe {
@@ -53,9 +55,9 @@ class SimNetwork {
   bool dead(int rank) const { return ranks_[static_cast<size_t>(rank)].dead; }
   // `what` happens at that time (not before now); the rank is woken after it.
   void At(double time, int rank, std::function<void()> what);
-  // The rank dies now, with all that it has not sent whole; whoever waits for it notices.
-  void Kill(int rank);
-  // `on_send` is told of every message.
+  // The rank dies now, with all that it has not sent completely; ranks that wait for it notice.
+  void Kill(int victim);
+  // `on_send` is called for every message.
   using Watcher = std::function<void(int from, int to, int tag, size_t bytes)>;
   void Watch(Watcher on_send) { on_send_ = std::move(on_send); }
   // Until nothing is to come: at each moment all that happens, then wake(rank) for every rank that
@@ -78,45 +80,35 @@ class SimNetwork {
     }
   };
   struct Message {
-    std::shared_ptr<std::vector<char>> content;  // null: a size only
-    size_t bytes;
+    int tag = 0;
+    std::shared_ptr<std::vector<char>> content = {};  // null: a size only
+    size_t bytes = 0;
   };
-  struct PendingReceive {
-    Request request;
-    void* data;
-    size_t bytes;
-  };
-  struct Queue {  // of one (from, to, tag)
-    std::vector<Message> messages;
-    std::vector<PendingReceive> receives;
-    std::vector<Message> held;  // until the next has come (kReorder)
-    size_t first_message = 0, first_receive = 0;
+  struct Stream {               // the messages of one (from, to, tag)
+    std::vector<Message> held;  // until the next one has come (kReorder)
     double last_arrival = 0;
   };
-  struct Open {
-    bool done = false;
-    int peer = -1;
-    std::string error;
+  struct State {
+    int peer = 0;
   };
   struct Rank {
-    std::vector<Open> open;  // request - 1
-    std::vector<Request> unused;
-    std::unordered_map<uint64_t, Queue> queues;  // by from and tag
-    std::unordered_map<int, int64_t> sent;       // messages, by peer
+    RequestTable<State> requests;
+    std::unordered_map<int, Mailbox<Message>> mailboxes;  // by sender
+    std::unordered_map<uint64_t, Stream> streams;         // by sender and tag
+    std::unordered_map<int, int64_t> sent;                // number of messages, by receiver
     double send_free = 0, receive_free = 0;
     bool dead = false;
     bool woken = false;
   };
 
-  Request Begin(int rank, int peer);
+  Rank& rank(int r) { return ranks_[static_cast<size_t>(r)]; }
   Request Send(int from, int to, int tag, const void* data, size_t bytes);
   Request Receive(int to, int from, int tag, void* data, size_t bytes);
   bool Done(int rank, Request request);
-  void Complete(int rank, Request request);
-  void Deliver(int from, int to, int tag, const Message& message);
-  void Hold(int from, int to, int tag, const Message& message);
+  void Deliver(int from, int to, const Message& message);
+  void Hold(int from, int to, const Message& message);
   bool ReleaseHeld();
-  void Match(int from, int to, int tag, Queue& queue);
+  void Match(int from, int to, const PendingReceive& receive, const Message& message);
 
   const SimOptions options_;
   const std::vector<SimFault> faults_;
@@ -125,7 +117,7 @@ class SimNetwork {
   std::vector<std::unique_ptr<RankTransport>> transports_;
   std::priority_queue<Event> events_;
   std::vector<int> touched_;
-  std::vector<std::array<int, 3>> holding_;  // from, to and tag of queues that hold messages back
+  std::vector<std::array<int, 3>> holding_;  // (from, to, tag) of streams that hold messages back
   Watcher on_send_;
   uint64_t order_ = 0;
   double now_ = 0;

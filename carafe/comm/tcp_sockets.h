@@ -10,20 +10,16 @@
 namespace carafe {
 
 struct SocketOptions {
-  bool wanted = true;                  // by this rank; false: no sockets for anybody
+  bool wanted = true;                  // by this rank; false: no rank gets sockets
   double wait = 300;                   // seconds for the other ranks to come
-  std::string identity;                // of the host; ranks of equal ones get no socket
-  std::vector<std::string> addresses;  // of this rank; default: see OwnAddresses
+  std::string identity;                // of the host; ranks with equal ones get no socket
+  std::vector<std::string> addresses;  // of this rank; empty: OwnAddresses
 };
 
-// By CARAFE_TCP: off, on, or the name of the network interface that is to be taken; without it on,
-// unless this host has a network that MPI can use better than through TCP (InfiniBand and the
-// like). Throws ConfigError where the interface is not there.
+// From CARAFE_TCP: off, on, or the name of the network interface to use. Default: on, unless this
+// host has a network that MPI uses better than through TCP (such as InfiniBand). Throws ConfigError
+// if there is no such interface.
 SocketOptions SocketOptionsOfEnvironment();
-
-// Numerical addresses of the interfaces that are up, the fastest first, without loopback.
-// `interface`: of this one only.
-std::vector<std::string> OwnAddresses(const std::string& interface = "");
 
 // Open sockets that close themselves.
 class Sockets {
@@ -39,10 +35,8 @@ class Sockets {
   std::vector<int> descriptors_;  // by rank; -1: none
 };
 
-size_t SendRoom(int socket);  // bytes that it takes before it blocks
-
-// A collective call. Sockets to all ranks of other hosts, which do not block; to none, with the
-// problem if it is one, where somebody could not be reached or did not want any.
+// A collective call. Returns non-blocking sockets to all ranks of other hosts. If a rank does not
+// want any, or cannot be reached, there are none; in the second case the string says why.
 std::pair<Sockets, std::string> ConnectHosts(Transport& inner, const SocketOptions& options);
 
 }  // namespace carafe

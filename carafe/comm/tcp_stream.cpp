@@ -16,22 +16,22 @@ namespace carafe {
 // ---- Sending ----
 
 void TcpStream::Send(uint64_t request, int tag, const void* data, size_t bytes) {
-  if (!broken_.empty()) return events_.OnDone(request);  // whoever listens to the peer is told
+  if (!broken_.empty()) return events_.OnDone(request);  // receives from the peer fail
   outgoing_.push_back({request, {.tag = tag, .bytes = bytes}, static_cast<const char*>(data), 0});
 }
 
 void TcpStream::Flush() {
   while (!outgoing_.empty()) {
-    std::array<iovec, kMostVectors> vectors;
+    std::array<iovec, kMaxVectors> vectors;
     size_t count = 0;
-    for (auto m = outgoing_.begin(); m != outgoing_.end() && count + 2 <= kMostVectors; ++m) {
-      const size_t of_frame = std::min(m->sent, sizeof(Frame));
-      const size_t of_content = m->sent - of_frame;
-      if (of_frame < sizeof(Frame))
-        vectors[count++] = {reinterpret_cast<char*>(&m->frame) + of_frame,
-                            sizeof(Frame) - of_frame};
-      if (of_content < m->frame.bytes)
-        vectors[count++] = {const_cast<char*>(m->data) + of_content, m->frame.bytes - of_content};
+    for (auto m = outgoing_.begin(); m != outgoing_.end() && count + 2 <= kMaxVectors; ++m) {
+      const size_t of_header = std::min(m->sent, sizeof(Header));
+      const size_t of_content = m->sent - of_header;
+      if (of_header < sizeof(Header))
+        vectors[count++] = {reinterpret_cast<char*>(&m->header) + of_header,
+                            sizeof(Header) - of_header};
+      if (of_content < m->header.bytes)
+        vectors[count++] = {const_cast<char*>(m->data) + of_content, m->header.bytes - of_content};
     }
     msghdr message = {};
     message.msg_iov = vectors.data();
@@ -43,12 +43,12 @@ void TcpStream::Flush() {
       return;
     }
     if (n < 0) return Break(Lost(errno));
-    Sent(static_cast<size_t>(n));
+    OnSent(static_cast<size_t>(n));
   }
   blocked_ = false;
 }
 
-void TcpStream::Sent(size_t bytes) {
+void TcpStream::OnSent(size_t bytes) {
   bytes_sent_ += bytes;
   while (bytes > 0) {
     Outgoing& first = outgoing_.front();
@@ -75,30 +75,24 @@ std::string TcpStream::Lost(int error) const {
 
 // ---- Receiving ----
 
-void TcpStream::Receive(uint64_t request, int tag, void* data, size_t bytes) {
-  const Wanted wanted{request, tag, static_cast<char*>(data), bytes};
-  const auto held =
-      std::find_if(held_.begin(), held_.end(), [&](const Held& h) { return h.tag == tag; });
-  if (held != held_.end()) {
-    const std::vector<char> content = std::move(held->content);
-    held_.erase(held);
-    return Deliver(wanted, content);
-  }
-  wanted_.push_back(wanted);
-  if (stalled_ && frame_.tag == tag) Read();
+void TcpStream::Receive(const PendingReceive& receive) {
+  if (const auto message = mailbox_.TakeMessage(receive.tag))
+    return Deliver(receive, message->content);
+  mailbox_.AddReceive(receive);
+  if (stalled_ && header_.tag == receive.tag) Read();
 }
 
 void TcpStream::Read() {
   stalled_ = false;
   bool delivered = false;
-  while (broken_.empty() && Sort(&delivered)) {
-    // Now the stage is empty, or holds less than a frame.
+  while (broken_.empty() && Distribute(&delivered)) {
+    // Now the staging buffer is empty, or holds less than a header.
     std::array<iovec, 2> vectors;
     size_t count = 0;
-    const size_t awaited = placed_ ? frame_.bytes - got_ : 0;
-    const size_t room = kStage - stage_end_;
-    if (placed_) vectors[count++] = {place_ + got_, awaited};
-    vectors[count++] = {stage_.data() + stage_end_, room};
+    const size_t missing = has_place_ ? header_.bytes - received_ : 0;
+    const size_t space = kStagingBytes - staging_end_;
+    if (has_place_) vectors[count++] = {place_ + received_, missing};
+    vectors[count++] = {staging_.data() + staging_end_, space};
     msghdr message = {};
     message.msg_iov = vectors.data();
     message.msg_iovlen = count;
@@ -108,107 +102,93 @@ void TcpStream::Read() {
     if (n <= 0) return Break(Lost(n == 0 ? 0 : errno));
     const auto bytes = static_cast<size_t>(n);
     bytes_received_ += bytes;
-    const size_t of_content = std::min(bytes, awaited);
-    got_ += of_content;
-    stage_end_ += bytes - of_content;
-    if (bytes == awaited + room) continue;
-    Sort(&delivered);  // there was no more
+    const size_t of_content = std::min(bytes, missing);
+    received_ += of_content;
+    staging_end_ += bytes - of_content;
+    if (bytes == missing + space) continue;
+    Distribute(&delivered);  // there was no more
     return;
   }
 }
 
-// Hands out what the stage holds. False: the next message should wait a moment, or the stream has
-// lost its way.
-bool TcpStream::Sort(bool* delivered) {
-  while (in_frame_ || BeginFrame()) {
-    if (!placed_ && !Place()) {
-      if (*delivered) {  // whoever was just given something may want this one next
+// Distributes what the staging buffer holds. False: the next message should wait a moment for its
+// receive, or the stream is broken.
+bool TcpStream::Distribute(bool* delivered) {
+  while (in_message_ || BeginMessage()) {
+    if (!has_place_ && !ChooseReceive()) {
+      if (*delivered) {  // its receive may follow from what was just delivered
         stalled_ = true;
         return false;
       }
-      PlaceAside();
+      ReceiveAside();
     }
-    const size_t part = std::min(stage_end_ - stage_begin_, frame_.bytes - got_);
-    if (part > 0) std::memcpy(place_ + got_, stage_.data() + stage_begin_, part);
-    stage_begin_ += part;
-    got_ += part;
-    if (got_ < frame_.bytes) break;
-    Complete();
+    const size_t part = std::min(staging_end_ - staging_begin_, header_.bytes - received_);
+    if (part > 0) std::memcpy(place_ + received_, staging_.data() + staging_begin_, part);
+    staging_begin_ += part;
+    received_ += part;
+    if (received_ < header_.bytes) break;
+    CompleteMessage();
     *delivered = true;
   }
-  std::memmove(stage_.data(), stage_.data() + stage_begin_, stage_end_ - stage_begin_);
-  stage_end_ -= std::exchange(stage_begin_, 0);
+  std::memmove(staging_.data(), staging_.data() + staging_begin_, staging_end_ - staging_begin_);
+  staging_end_ -= std::exchange(staging_begin_, 0);
   return broken_.empty();
 }
 
-bool TcpStream::BeginFrame() {
-  if (stage_end_ - stage_begin_ < sizeof(Frame)) return false;
-  std::memcpy(&frame_, stage_.data() + stage_begin_, sizeof(Frame));
-  stage_begin_ += sizeof(Frame);
-  if (frame_.check != Frame::kCheck || frame_.bytes > Transport::kMaxBytes) {
-    Break(fmt::format("rank {} sends what is no message", peer_));
+bool TcpStream::BeginMessage() {
+  if (staging_end_ - staging_begin_ < sizeof(Header)) return false;
+  std::memcpy(&header_, staging_.data() + staging_begin_, sizeof(Header));
+  staging_begin_ += sizeof(Header);
+  if (header_.magic != Header::kMagic || header_.bytes > Transport::kMaxBytes) {
+    Break(fmt::format("rank {} sent something that is not a message", peer_));
     return false;
   }
-  in_frame_ = true;
-  got_ = 0;
+  in_message_ = true;
+  received_ = 0;
   return true;
 }
 
-// Whether somebody wants the message that has begun.
-bool TcpStream::Place() {
-  const auto wanted = FindWanted(frame_.tag);
-  if (wanted == wanted_.end()) return false;
-  const Wanted taker = *wanted;
-  wanted_.erase(wanted);
-  if (taker.bytes != frame_.bytes) {
-    PlaceAside();  // others follow, so it has to be read
-    refused_ = true;
-    Refuse(taker, frame_.bytes);
+// Whether there is a receive for the message that has begun.
+bool TcpStream::ChooseReceive() {
+  const auto receive = mailbox_.TakeReceive(header_.tag);
+  if (!receive) return false;
+  if (!receive->Accepts(header_.bytes)) {
+    ReceiveAside();  // its content must be read before the next message
+    rejected_ = true;
+    Fail(*receive, header_.bytes);
     return true;
   }
-  taker_ = taker;
-  place_ = taker.data;
-  placed_ = true;
+  receive_ = *receive;
+  place_ = receive->data;
+  has_place_ = true;
   return true;
 }
 
-void TcpStream::PlaceAside() {
-  taker_ = {};
-  aside_.resize(frame_.bytes);
+void TcpStream::ReceiveAside() {
+  receive_ = {};
+  aside_.resize(header_.bytes);
   place_ = aside_.data();
-  placed_ = true;
+  has_place_ = true;
 }
 
-void TcpStream::Complete() {
-  in_frame_ = placed_ = false;
-  if (taker_.request != 0) return events_.OnDone(taker_.request);
-  std::vector<char> content = std::exchange(aside_, {});
-  if (std::exchange(refused_, false)) return;
-  const auto wanted = FindWanted(frame_.tag);  // since it began
-  if (wanted == wanted_.end()) {
-    held_.push_back({frame_.tag, std::move(content)});
-    return;
-  }
-  const Wanted taker = *wanted;
-  wanted_.erase(wanted);
-  Deliver(taker, content);
+void TcpStream::CompleteMessage() {
+  in_message_ = has_place_ = false;
+  if (receive_.request != 0) return events_.OnDone(receive_.request);
+  Message message{header_.tag, std::exchange(aside_, {})};
+  if (std::exchange(rejected_, false)) return;
+  if (const auto receive = mailbox_.TakeReceive(message.tag))  // since the message began
+    return Deliver(*receive, message.content);
+  mailbox_.AddMessage(std::move(message));
 }
 
-std::deque<TcpStream::Wanted>::iterator TcpStream::FindWanted(int tag) {
-  return std::find_if(wanted_.begin(), wanted_.end(),
-                      [&](const Wanted& wanted) { return wanted.tag == tag; });
+void TcpStream::Deliver(const PendingReceive& receive, const std::vector<char>& content) {
+  if (!receive.Accepts(content.size())) return Fail(receive, content.size());
+  if (!content.empty()) std::memcpy(receive.data, content.data(), content.size());
+  events_.OnDone(receive.request);
 }
 
-void TcpStream::Deliver(const Wanted& wanted, const std::vector<char>& content) {
-  if (content.size() != wanted.bytes) return Refuse(wanted, content.size());
-  if (!content.empty()) std::memcpy(wanted.data, content.data(), content.size());
-  events_.OnDone(wanted.request);
-}
-
-void TcpStream::Refuse(const Wanted& wanted, size_t bytes) {
-  events_.OnRefused(wanted.request,
-                    fmt::format("a message of rank {} to rank {} (tag {}) has {} bytes, not {}",
-                                peer_, rank_, wanted.tag, bytes, wanted.bytes));
+void TcpStream::Fail(const PendingReceive& receive, size_t bytes) {
+  events_.OnFailed(receive.request, SizeMismatch(peer_, rank_, receive.tag, bytes, receive.bytes));
 }
 
 }  // namespace carafe

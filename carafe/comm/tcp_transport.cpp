@@ -10,37 +10,52 @@
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/base/log.h"
-#include "carafe/comm/pace.h"
-#include "carafe/comm/socket_sleeper.h"
+#include "carafe/comm/clock.h"
+#include "carafe/comm/request_table.h"
+#include "carafe/comm/socket_waiter.h"
 #include "carafe/comm/tags.h"
+#include "carafe/comm/tcp_connection.h"
 #include "carafe/comm/tcp_stream.h"
+#include "carafe/comm/transport_decorator.h"
 
 namespace carafe {
 namespace {
 
 constexpr double kLinger = 0.5;  // seconds, at the end, for what the others still send
-constexpr double kShortestRest = 5e-5, kLongestRest = 7e-4;  // seconds
+constexpr double kMinPollInterval = 5e-5, kMaxPollInterval = 7e-4;  // seconds
 
-class TcpTransport final : public Transport, private StreamEvents {
+TransportCapabilities CapabilitiesOver(const Transport& inner, const Sockets& sockets,
+                                       std::shared_ptr<Waiter> waiter) {
+  TransportCapabilities capabilities = inner.capabilities();
+  capabilities.backend = "TCP sockets";
+  bool all_sockets = true;
+  for (int r = 0; r < inner.size(); ++r) all_sockets &= r == inner.rank() || sockets[r] >= 0;
+  // A message through the inner transport would not end a wait for the sockets.
+  capabilities.waiter = all_sockets ? std::move(waiter) : nullptr;
+  return capabilities;
+}
+
+class TcpTransport final : public TransportDecorator, private StreamEvents {
  public:
-  TcpTransport(std::unique_ptr<Transport> inner, Sockets sockets)
-      : inner_(std::move(inner)),
+  TcpTransport(std::unique_ptr<Transport>&& inner, Sockets sockets,
+               std::shared_ptr<SocketWaiter> waiter)
+      : TransportDecorator(std::move(inner), CapabilitiesOver(*inner, sockets, waiter)),
         sockets_(std::move(sockets)),
-        sleeper_(std::make_shared<SocketSleeper>()),
-        stream_of_(static_cast<size_t>(inner_->size())) {
-    for (int r = 0; r < inner_->size(); ++r) {
+        waiter_(std::move(waiter)),
+        stream_of_(static_cast<size_t>(size())) {
+    StreamEvents& events = *this;
+    for (int r = 0; r < size(); ++r) {
       if (sockets_[r] < 0) continue;
-      auto& stream = stream_of_[static_cast<size_t>(r)];
-      StreamEvents& events = *this;
-      stream = std::make_unique<TcpStream>(sockets_[r], inner_->rank(), r, events);
-      streams_.push_back({stream.get(), static_cast<uint32_t>(streams_.size())});
-      room_ += static_cast<double>(SendRoom(sockets_[r]));
-      sleeper_->Add(sockets_[r], streams_.back().who);
+      At(stream_of_, r) = std::make_unique<TcpStream>(sockets_[r], rank(), r, events);
+      streams_.push_back({At(stream_of_, r).get(), static_cast<uint32_t>(streams_.size())});
+      buffer_bytes_ += static_cast<double>(SendBufferBytes(sockets_[r]));
+      waiter_->Add(sockets_[r], streams_.back().id);
     }
   }
-  // A socket that is closed with something unread resets the connection, and the peer may lose what
-  // this rank said last.
+  // A socket that is closed with something unread resets the connection, and the peer may lose the
+  // last messages of this rank.
   ~TcpTransport() override {
     for (const Watched& watched : streams_) shutdown(watched.stream->socket(), SHUT_WR);
     const double end = Now() + kLinger;
@@ -53,134 +68,103 @@ class TcpTransport final : public Transport, private StreamEvents {
       }
   }
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
-  std::string way() const override { return "TCP sockets"; }
-
+  LinkTraits link(int peer) const override {
+    return StreamOf(peer) ? LinkTraits{} : inner().link(peer);
+  }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     TcpStream* stream = StreamOf(to);
-    if (!stream) return inner_->Send(to, tag, data, bytes);
+    if (!stream) return inner().Send(to, tag, data, bytes);
     Ensure(bytes <= kMaxBytes, "a message that is too long");
-    const Request request = Begin(stream, 0);
+    const Request request = requests_.Begin({.stream = stream});
     stream->Send(request, tag, data, bytes);
     return request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
     TcpStream* stream = StreamOf(from);
-    if (!stream) return inner_->Receive(from, tag, data, bytes);
+    if (!stream) return inner().Receive(from, tag, data, bytes);
     Ensure(bytes <= kMaxBytes, "a receive that is too long");
-    const Request request = Begin(stream, tag);
-    stream->Receive(request, tag, data, bytes);
+    const Request request = requests_.Begin({.stream = stream, .tag = tag});
+    stream->Receive(
+        {.request = request, .tag = tag, .data = static_cast<char*>(data), .bytes = bytes});
     return request;
   }
-  // One look at all sockets answers a question about every request; the next follows when one is
-  // asked about again.
+  // One poll of all sockets answers for every request; the next one follows when a request is asked
+  // about again.
   bool Done(Request request) override {
     if (request == 0) return true;
-    if (!(request & kOurs)) return inner_->Done(request);
-    if (const Open& open = OpenOf(request); !open.done && open.asked == looks_) Look();
-    Open& open = OpenOf(request);
-    open.asked = looks_;
-    if (!open.error.empty()) throw CommError(open.error, "");
-    if (open.done) {
-      unused_.push_back(request & ~kOurs);
-      return true;
-    }
-    // Other work that waits for that rank in vain ends with the group, which is told by this.
-    if (open.tag == kControlTag && !open.stream->broken().empty())
-      throw CommError(open.stream->broken(), "");
+    if (!requests_.Owns(request)) return inner().Done(request);
+    if (!requests_.Done(request) && requests_[request].polled == polls_) PollSockets();
+    State& state = requests_[request];
+    state.polled = polls_;
+    const bool lost = state.tag == kControlTag && !state.stream->broken().empty();
+    const std::string& reason = state.stream->broken();
+    if (requests_.TakeDone(request)) return true;
+    // Control messages find out that the rank is lost; other requests that wait for it end with the
+    // group.
+    if (lost) throw CommError(reason, "");
     return false;
   }
-  bool TakeNews() override { return std::exchange(news_, false); }
-  bool any_thread() const override { return inner_->any_thread(); }
-  std::shared_ptr<Sleeper> sleeper() const override {
-    return static_cast<int>(streams_.size()) + 1 == size() ? sleeper_ : nullptr;
+  bool TakeCompletions() override {
+    const bool inner_completions = inner().TakeCompletions();
+    return requests_.TakeCompletions() || inner_completions;
   }
-  bool BuffersSends(int peer) const override {
-    return !StreamOf(peer) && inner_->BuffersSends(peer);
-  }
-  size_t ShortMessage(int peer) const override {
-    return StreamOf(peer) ? 0 : inner_->ShortMessage(peer);
-  }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    Ensure(!StreamOf(from), "a short message through a socket");
-    return inner_->ReceiveShort(from, tag, data, most, got);
-  }
-  void Finish() override { inner_->Finish(); }
-  void Abort(const std::string& message) noexcept override { inner_->Abort(message); }
 
  private:
-  static constexpr Request kOurs = Request{1} << 62;
   struct Watched {
     TcpStream* stream;
-    uint32_t who;          // its place
-    bool blocked = false;  // as the sleeper knows it
-    bool removed = false;  // from the sleeper
+    uint32_t id;           // index in streams_
+    bool blocked = false;  // as the waiter knows it
+    bool removed = false;  // from the waiter
   };
-  struct Open {
+  struct State {
     const TcpStream* stream = nullptr;
-    int tag = 0;         // of a receive
-    uint64_t asked = 0;  // after so many looks
-    bool done = false;
-    std::string error;
+    int tag = 0;          // of a receive
+    uint64_t polled = 0;  // polls_ when it was last asked about
   };
 
   TcpStream* StreamOf(int rank) const {
     Ensure(rank >= 0 && rank < size(), "a message to nowhere");
-    return stream_of_[static_cast<size_t>(rank)].get();
+    return At(stream_of_, rank).get();
   }
-  Open& OpenOf(Request request) { return open_[(request & ~kOurs) - 1]; }
-  Request Begin(const TcpStream* stream, int tag) {
-    if (unused_.empty()) {
-      open_.emplace_back();
-      unused_.push_back(open_.size());
-    }
-    const Request request = unused_.back() | kOurs;
-    unused_.pop_back();
-    OpenOf(request) = {.stream = stream, .tag = tag};
-    return request;
-  }
-  void OnDone(uint64_t request) override { OpenOf(request).done = news_ = true; }
-  void OnRefused(uint64_t request, const std::string& why) override {
-    OpenOf(request).error = why;
-    news_ = true;
+  void OnDone(uint64_t request) override { requests_.Complete(request); }
+  void OnFailed(uint64_t request, const std::string& error) override {
+    requests_.Fail(request, error);
   }
 
-  // Sends and reads what can be.
-  void Look() {
-    ++looks_;
+  // Sends and reads as much as possible.
+  void PollSockets() {
+    ++polls_;
     for (Watched& watched : streams_) {
       if (!watched.blocked) watched.stream->Flush();
       if (watched.stream->stalled()) watched.stream->Read();
-      Heed(watched);
+      UpdateEvents(watched);
     }
-    std::array<epoll_event, 64> room;
-    for (const epoll_event& event : sleeper_->Look(room)) {
-      if (event.data.u32 == SocketSleeper::kBell) {
-        sleeper_->Silence();
+    std::array<epoll_event, 64> buffer;
+    for (const epoll_event& event : waiter_->Poll(buffer)) {
+      if (event.data.u32 == SocketWaiter::kWakeEvent) {
+        waiter_->ClearWake();
         continue;
       }
       Watched& watched = streams_[event.data.u32];
       if (event.events & EPOLLOUT) watched.stream->Flush();
       if (event.events & ~uint32_t{EPOLLOUT}) watched.stream->Read();
-      Heed(watched);
+      UpdateEvents(watched);
     }
-    NoteRate();
+    UpdatePollInterval();
   }
-  // The sleeper is told for what to wait.
-  void Heed(Watched& watched) {
+  // Makes the waiter wait for what the stream needs.
+  void UpdateEvents(Watched& watched) {
     const TcpStream& stream = *watched.stream;
     if (!stream.broken().empty()) {
-      if (!std::exchange(watched.removed, true)) sleeper_->Remove(stream.socket());
+      if (!std::exchange(watched.removed, true)) waiter_->Remove(stream.socket());
     } else if (stream.blocked() != watched.blocked) {
-      sleeper_->Change(stream.socket(), watched.who,
-                       stream.blocked() ? EPOLLIN | EPOLLOUT : EPOLLIN);
+      waiter_->Change(stream.socket(), watched.id, stream.blocked() ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
     watched.blocked = stream.blocked();
   }
-  // Half of what the sockets hold, of the faster direction: the line does not run dry.
-  void NoteRate() {
+  // The time in which half of the socket buffers drain, in the faster direction: the connection
+  // never runs out of data.
+  void UpdatePollInterval() {
     uint64_t sent = 0;
     uint64_t received = 0;
     bool waiting = false;
@@ -190,24 +174,23 @@ class TcpTransport final : public Transport, private StreamEvents {
       waiting |= watched.blocked;
     }
     const double now = Now();
-    sending_.Note(now, sent, waiting);
-    receiving_.Note(now, received, received > std::exchange(received_, received));
+    sending_.Update(now, sent, waiting);
+    receiving_.Update(now, received, received > std::exchange(received_, received));
     const double rate = std::max(sending_.rate(), receiving_.rate());
-    if (rate > 0) sleeper_->SetRest(std::clamp(0.5 * room_ / rate, kShortestRest, kLongestRest));
+    if (rate > 0)
+      waiter_->SetPollInterval(
+          std::clamp(0.5 * buffer_bytes_ / rate, kMinPollInterval, kMaxPollInterval));
   }
 
-  const std::unique_ptr<Transport> inner_;
   const Sockets sockets_;
-  const std::shared_ptr<SocketSleeper> sleeper_;
-  std::vector<std::unique_ptr<TcpStream>> stream_of_;  // by rank; null: through inner_
-  std::vector<Watched> streams_;                       // those that there are
-  std::vector<Open> open_;                             // request - 1
-  std::vector<Request> unused_;
-  uint64_t looks_ = 1;
-  bool news_ = false;
-  double room_ = 0;        // bytes that all sockets take before they block
-  uint64_t received_ = 0;  // bytes, at the last look
-  LineRate sending_, receiving_;
+  const std::shared_ptr<SocketWaiter> waiter_;
+  std::vector<std::unique_ptr<TcpStream>> stream_of_;  // by rank; null: through the inner transport
+  std::vector<Watched> streams_;                       // those that exist
+  RequestTable<State> requests_{Request{1} << 62};
+  uint64_t polls_ = 1;
+  double buffer_bytes_ = 0;  // that all sockets take before they block
+  uint64_t received_ = 0;    // bytes, at the last poll
+  TransferRate sending_, receiving_;
 };
 
 }  // namespace
@@ -216,10 +199,11 @@ std::unique_ptr<Transport> WithSockets(std::unique_ptr<Transport> inner,
                                        const SocketOptions& options) {
   auto [sockets, problem] = ConnectHosts(*inner, options);
   if (!problem.empty() && inner->rank() == 0)
-    LogWarning("between hosts MPI carries everything, which is slower than sockets: {}", problem);
+    LogWarning("messages between hosts go through MPI, which is slower than sockets: {}", problem);
   for (int r = 0; r < inner->size(); ++r)
     if (sockets[r] >= 0)
-      return std::make_unique<TcpTransport>(std::move(inner), std::move(sockets));
+      return std::make_unique<TcpTransport>(std::move(inner), std::move(sockets),
+                                            std::make_shared<SocketWaiter>());
   return inner;
 }
 

@@ -1,9 +1,9 @@
-// Ranks of different hosts talk through TCP sockets of their own, which they find with the help of
-// another transport; with ranks of the same host, and where a socket cannot be had, they talk
+// Ranks of different hosts send through TCP sockets, which they open with the help of another
+// transport. Messages to ranks of the same host, and all messages if a socket cannot be opened, go
 // through that one.
 //
-// Why not through MPI, which speaks TCP as well: there every byte is copied twice more on either
-// side, and whoever waits has to look, for MPI cannot be waited for (decision 48).
+// MPI uses TCP as well, but copies every byte twice more on either side, and has no call that waits
+// for a message without polling (decision 48).
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@
 
 namespace carafe {
 
-// A collective call, on the thread that uses the transport. Returns `inner` itself where all ranks
-// have one identity or one of them does not want sockets. If one cannot reach another, a warning
-// says who and why, once, and all talk through `inner`.
+// A collective call, on the thread that uses the transport. Returns `inner` itself if all ranks
+// have the same identity, if one of them does not want sockets, or if one cannot reach another;
+// then one rank logs a warning with the reason.
 std::unique_ptr<Transport> WithSockets(std::unique_ptr<Transport> inner,
                                        const SocketOptions& options);
 

@@ -19,11 +19,12 @@
 
 #include "carafe/base/error.h"
 #include "carafe/comm/run_ranks.h"
-#include "carafe/comm/socket_sleeper.h"
+#include "carafe/comm/socket_waiter.h"
 #include "carafe/comm/tags.h"
+#include "carafe/comm/tcp_connection.h"
 #include "carafe/comm/tcp_stream.h"
 #include "carafe/comm/thread_transport.h"
-#include "tests/support/set_up_only.h"
+#include "tests/support/handshake_only.h"
 #include "tests/support/transport_messages.h"
 
 namespace carafe {
@@ -43,7 +44,7 @@ void RunTransports(int n, const std::function<SocketOptions(int rank)>& options,
   for (int r = 0; r < n; ++r)
     threads.emplace_back([&, r] {
       const std::unique_ptr<Transport> transport =
-          WithSockets(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, r)), options(r));
+          WithSockets(std::make_unique<HandshakeOnly>(MakeThreadTransport(hub, r)), options(r));
       rank_main(*transport);
       transport->Finish();
     });
@@ -80,7 +81,8 @@ TEST(TcpTransport, WhoListensToARankThatIsGoneIsTold) {
   std::atomic<bool> gone{false};
   const std::shared_ptr<ThreadHub> hub = MakeThreadHub(2);
   const auto make = [&](int rank) {
-    return WithSockets(std::make_unique<SetUpOnly>(MakeThreadTransport(hub, rank)), OnHost(rank));
+    return WithSockets(std::make_unique<HandshakeOnly>(MakeThreadTransport(hub, rank)),
+                       OnHost(rank));
   };
   std::thread other([&] {
     make(1).reset();  // without Finish: it has died
@@ -94,7 +96,7 @@ TEST(TcpTransport, WhoListensToARankThatIsGoneIsTold) {
   try {
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(transport->Done(work));
     Await(*transport, control);
-    FAIL() << "nobody was told";
+    FAIL() << "no error";
   } catch (const CommError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the connection to rank 1 is broken: closed"));
   }
@@ -110,25 +112,25 @@ TEST(TcpTransport, AMessageOrABellEndsASleep) {
       Await(t, t.Receive(1, 7, &content, sizeof content));
       return;
     }
-    const std::shared_ptr<Sleeper> sleeper = t.sleeper();
-    ASSERT_TRUE(sleeper);
+    const std::shared_ptr<Waiter> waiter = t.capabilities().waiter;
+    ASSERT_TRUE(waiter);
     const Transport::Request request = t.Receive(0, 7, &content, sizeof content);
     const auto begin = std::chrono::steady_clock::now();
     while (!t.Done(request)) {
-      if (!t.TakeNews()) sleeper->Sleep(1000);
+      if (!t.TakeCompletions()) waiter->Wait(1000);
     }
-    std::thread ringer([&] {
+    std::thread waker([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      sleeper->WakeUp();
+      waiter->Wake();
     });
-    sleeper->Sleep(1000);
-    ringer.join();
+    waiter->Wait(1000);
+    waker.join();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(900));
     Await(t, t.Send(0, 7, &content, sizeof content));
   });
 }
 
-TEST(TcpTransport, ARequestThatBecameDoneInSomebodyElsesLookIsNews) {
+TEST(TcpTransport, ReportsRequestsThatCompletedWhileAnotherWasPolled) {
   RunTcp(2, [](Transport& t) {
     int mine[2] = {1, 2};
     int in[2] = {};
@@ -138,9 +140,9 @@ TEST(TcpTransport, ARequestThatBecameDoneInSomebodyElsesLookIsNews) {
     const Transport::Request first = t.Receive(other, 7, &in[0], sizeof(int));
     const Transport::Request second = t.Receive(other, 8, &in[1], sizeof(int));
     Await(t, second);
-    EXPECT_TRUE(t.TakeNews());
+    EXPECT_TRUE(t.TakeCompletions());
     EXPECT_TRUE(t.Done(first));
-    EXPECT_FALSE(t.TakeNews());
+    EXPECT_FALSE(t.TakeCompletions());
   });
 }
 
@@ -149,7 +151,7 @@ void ExpectNoSockets(const std::function<SocketOptions(int rank)>& options) {
   RunTransports(3, options, [](Transport& t) {
     int content = 0;
     EXPECT_THROW(t.Send((t.rank() + 1) % 3, 7, &content, sizeof content), std::runtime_error);
-    EXPECT_FALSE(t.sleeper());
+    EXPECT_FALSE(t.capabilities().waiter);
   });
 }
 
@@ -164,7 +166,7 @@ TEST(TcpTransport, LeavesRanksOfOneHostToTheInnerTransport) {
         } else {
           EXPECT_THROW(t.Send(1 - t.rank(), 7, &content, 4), std::runtime_error);
           Await(t, t.Receive(2, 7, &content, 4));
-          EXPECT_FALSE(t.sleeper()) << "a message of the other would wake nobody";
+          EXPECT_FALSE(t.capabilities().waiter) << "a message of the other would not end the wait";
         }
       });
 }
@@ -231,9 +233,10 @@ class AmongStrangers final : public WrappedTransport {
     for (int s : strangers_) close(s);
   }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
-    if (tag != kSetUpTag) throw std::runtime_error("a message goes through the inner transport");
+    if (tag != kHandshakeTag)
+      throw std::runtime_error("a message goes through the inner transport");
     if (strangers_.empty()) Call();
-    return inner_->Send(to, tag, data, bytes);
+    return inner().Send(to, tag, data, bytes);
   }
   size_t strangers() const { return strangers_.size(); }
 
@@ -271,7 +274,7 @@ TEST(TcpTransport, StrangersWhoCallDoNotKeepRanksApart) {
         const AmongStrangers& strangers = *among;
         const std::unique_ptr<Transport> transport = WithSockets(std::move(among), OnHost(r));
         EXPECT_GT(strangers.strangers(), 0U);
-        EXPECT_TRUE(transport->sleeper()) << "these ranks have no sockets";
+        EXPECT_TRUE(transport->capabilities().waiter) << "these ranks have no sockets";
         SendMessagesOfAnySize(*transport);
         transport->Finish();
       });
@@ -279,7 +282,7 @@ TEST(TcpTransport, StrangersWhoCallDoNotKeepRanksApart) {
   }
 }
 
-TEST(TcpTransport, SpeaksTheNewerProtocolToo) {
+TEST(TcpTransport, UsesIpVersionSixToo) {
   const int s = socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 here = {};
   here.sin6_family = AF_INET6;
@@ -295,6 +298,16 @@ TEST(TcpTransport, SpeaksTheNewerProtocolToo) {
         return options;
       },
       SendMessagesOfAnySize);
+}
+
+TEST(TcpTransport, AListenerOnChosenAddressesTakesNoConnectionThroughOthers) {
+  int port = 0;
+  const std::vector<Descriptor> listeners = ListenOn({"no address", "127.0.0.1"}, 4, &port);
+  ASSERT_EQ(listeners.size(), 1u);
+  std::string problem;
+  EXPECT_GE(Connect("127.0.0.1", port, &problem).get(), 0) << problem;
+  EXPECT_LT(Connect("127.0.0.2", port, &problem).get(), 0) << "also an address of this host";
+  EXPECT_TRUE(ListenOn({"no address"}, 4, &port).empty());
 }
 
 TEST(TcpTransport, TheEnvironmentChooses) {
@@ -313,61 +326,61 @@ TEST(TcpTransport, TheEnvironmentChooses) {
   unsetenv("CARAFE_TCP");
 }
 
-class Told : public StreamEvents {
+class Recorder : public StreamEvents {
  public:
   void OnDone(uint64_t request) override { done.push_back(request); }
-  void OnRefused(uint64_t request, const std::string&) override { refused.push_back(request); }
-  std::vector<uint64_t> done, refused;
+  void OnFailed(uint64_t request, const std::string&) override { failed.push_back(request); }
+  std::vector<uint64_t> done, failed;
 };
 
-TEST(TcpStream, BreaksWhereAFrameIsNone) {
+TEST(TcpStream, BreaksAtSomethingThatIsNotAMessage) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  Told told;
-  TcpStream stream(ends[0], 0, 3, told);
+  Recorder events;
+  TcpStream stream(ends[0], 0, 3, events);
   const std::string noise(100, 'x');
   ASSERT_EQ(write(ends[1], noise.data(), noise.size()), ssize_t{100});
   stream.Read();
-  EXPECT_EQ(stream.broken(), "rank 3 sends what is no message");
+  EXPECT_EQ(stream.broken(), "rank 3 sent something that is not a message");
   int content = 0;
   stream.Send(7, 1, &content, sizeof content);
-  EXPECT_THAT(told.done, ElementsAre(7));
+  EXPECT_THAT(events.done, ElementsAre(7));
   close(ends[0]);
   close(ends[1]);
 }
 
-TEST(TcpStream, WaitsAMomentForWhoeverWantsTheNextMessage) {
+TEST(TcpStream, WaitsAMomentForTheReceiveOfTheNextMessage) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  Told told;
-  TcpStream from(ends[0], 0, 1, told), to(ends[1], 1, 0, told);
+  Recorder events;
+  TcpStream from(ends[0], 0, 1, events), to(ends[1], 1, 0, events);
   int header = 1, payload = 2, in[2] = {};
   from.Send(1, 10, &header, sizeof header);
   from.Send(2, 11, &payload, sizeof payload);
   from.Flush();
-  to.Receive(3, 10, &in[0], sizeof(int));
+  to.Receive({.request = 3, .tag = 10, .data = reinterpret_cast<char*>(&in[0]), .bytes = 4});
   to.Read();
   EXPECT_TRUE(to.stalled());
-  to.Receive(4, 11, &in[1], sizeof(int));
+  to.Receive({.request = 4, .tag = 11, .data = reinterpret_cast<char*>(&in[1]), .bytes = 4});
   EXPECT_FALSE(to.stalled());
-  EXPECT_THAT(told.done, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(events.done, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(in, ElementsAre(1, 2));
   close(ends[0]);
   close(ends[1]);
 }
 
-TEST(LineRate, IsThatOfTimesInWhichMoreWaits) {
-  LineRate rate;
-  rate.Note(0, 0, false);
-  rate.Note(1, 1000, false);
+TEST(TransferRate, IsThatOfTheTimesInWhichMoreIsWaiting) {
+  TransferRate rate;
+  rate.Update(0, 0, false);
+  rate.Update(1, 1000, false);
   EXPECT_EQ(rate.rate(), 0);
-  rate.Note(2, 1000, true);
-  rate.Note(2.5, 2000, true);
+  rate.Update(2, 1000, true);
+  rate.Update(2.5, 2000, true);
   EXPECT_DOUBLE_EQ(rate.rate(), 2000);
-  rate.Note(3.0, 9000, false);  // nothing waited: the line had time
+  rate.Update(3.0, 9000, false);  // nothing waited: the line had time
   EXPECT_DOUBLE_EQ(rate.rate(), 2000);
-  rate.Note(4, 9000, true);
-  rate.Note(5, 10000, true);
+  rate.Update(4, 9000, true);
+  rate.Update(5, 10000, true);
   EXPECT_DOUBLE_EQ(rate.rate(), 1800);
 }
 

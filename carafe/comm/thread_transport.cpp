@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <deque>
 #include <map>
-#include <mutex>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
+#include "carafe/base/mutex.h"
+#include "carafe/base/thread_annotations.h"
+#include "carafe/comm/mailbox.h"
+#include "carafe/comm/request_table.h"
 
 namespace carafe {
 namespace {
@@ -20,167 +22,145 @@ constexpr size_t kEagerBytes = 4096;
 
 }  // namespace
 
-// A message or receive that has found no partner yet waits in the queue of its (from, to, tag).
-// Whoever comes second copies, under the one mutex, so memory is touched only while both sides lend
-// it.
+// The second of a send and its receive copies, under the one mutex, so memory is touched only while
+// it belongs to the transport on both sides.
 class ThreadHub {
  public:
-  explicit ThreadHub(int size) : ranks_(size) {}
-  int size() const { return static_cast<int>(ranks_.size()); }
+  explicit ThreadHub(int size) : size_(size), ranks_(static_cast<size_t>(size)) {}
+  int size() const { return size_; }
 
   Transport::Request Send(int from, int to, int tag, const void* data, size_t bytes) {
-    std::lock_guard lock(mutex_);
-    const Transport::Request request = next_request_++;
-    Queue& queue = queues_[{from, to, tag}];
-    if (!queue.receives.empty()) {
-      const PendingReceive receive = queue.receives.front();
-      queue.receives.pop_front();
-      Deliver(from, to, tag, data, bytes, receive);
+    MutexLock lock(mutex_);
+    Mailbox<Message>& mailbox = mailboxes_[{from, to}];
+    if (const auto receive = mailbox.TakeReceive(tag)) {
+      Deliver(from, to, *receive, data, bytes);
       return 0;
     }
-    Message message{request, data, bytes, {}};
+    Message message{.tag = tag, .data = static_cast<const char*>(data), .bytes = bytes};
     if (bytes <= kEagerBytes) {
-      const auto* begin = static_cast<const char*>(data);
-      message.copy.assign(begin, begin + bytes);
-      message.request = 0;
+      message.copy.assign(message.data, message.data + bytes);
     } else {
-      ranks_[from].open[request] = {.peer = to};
+      message.request = At(ranks_, from).requests.Begin({.peer = to});
     }
-    queue.messages.push_back(std::move(message));
-    return queue.messages.back().request;
+    const Transport::Request request = message.request;
+    mailbox.AddMessage(std::move(message));
+    return request;
   }
 
-  // `got`, if not null: any message up to `bytes`.
-  Transport::Request Receive(int from, int to, int tag, void* data, size_t bytes,
-                             size_t* got = nullptr) {
-    std::lock_guard lock(mutex_);
-    const Transport::Request request = next_request_++;
-    ranks_[to].open[request] = {.peer = from};
-    Queue& queue = queues_[{from, to, tag}];
-    if (queue.messages.empty()) {
-      queue.receives.push_back({request, data, bytes, got});
-      return request;
+  Transport::Request Receive(int from, int to, PendingReceive receive) {
+    MutexLock lock(mutex_);
+    receive.request = At(ranks_, to).requests.Begin({.peer = from});
+    Mailbox<Message>& mailbox = mailboxes_[{from, to}];
+    const auto message = mailbox.TakeMessage(receive.tag);
+    if (!message) {
+      mailbox.AddReceive(receive);
+      return receive.request;
     }
-    const Message message = std::move(queue.messages.front());
-    queue.messages.pop_front();
-    const void* source = message.request == 0 ? message.copy.data() : message.data;
-    Deliver(from, to, tag, source, message.bytes, {request, data, bytes, got});
-    if (message.request != 0) ranks_[from].open[message.request].done = true;
-    return request;
+    const bool copied = message->request == 0;
+    Deliver(from, to, receive, copied ? message->copy.data() : message->data, message->bytes);
+    if (!copied) At(ranks_, from).requests.Complete(message->request);
+    return receive.request;
   }
 
   bool Done(int rank, Transport::Request request) {
     if (request == 0) return true;
-    std::lock_guard lock(mutex_);
-    const auto found = ranks_[rank].open.find(request);
-    Ensure(found != ranks_[rank].open.end(), "a request was asked about after it was done");
-    const Open open = found->second;
-    if (!open.error.empty()) throw CommError(open.error, "");
-    if (open.done) {
-      ranks_[rank].open.erase(found);
-      return true;
-    }
-    if (ranks_[open.peer].dead)
-      throw CommError(fmt::format("the connection to rank {} is lost", open.peer), "");
+    MutexLock lock(mutex_);
+    RequestTable<State>& requests = At(ranks_, rank).requests;
+    const int peer = requests[request].peer;
+    if (requests.TakeDone(request)) return true;
+    if (At(ranks_, peer).dead)
+      throw CommError(fmt::format("the connection to rank {} is lost", peer), "");
     return false;
   }
+  bool TakeCompletions(int rank) {
+    MutexLock lock(mutex_);
+    return At(ranks_, rank).requests.TakeCompletions();
+  }
 
-  // Forgets what this rank has lent; `dead` unless it left in good order.
+  // Forgets the memory that this rank has given to the hub.
   void Leave(int rank, bool dead) {
-    std::lock_guard lock(mutex_);
-    ranks_[rank].dead = dead;
-    ranks_[rank].open.clear();
-    for (auto& [key, queue] : queues_) {
-      if (std::get<0>(key) == rank)
-        std::erase_if(queue.messages, [](const Message& m) { return m.request != 0; });
-      if (std::get<1>(key) == rank) queue.receives.clear();
+    MutexLock lock(mutex_);
+    At(ranks_, rank).dead = dead;
+    At(ranks_, rank).requests.Clear();
+    for (auto& [from_and_to, mailbox] : mailboxes_) {
+      if (from_and_to.first == rank)
+        mailbox.EraseMessagesIf([](const Message& message) { return message.request != 0; });
+      if (from_and_to.second == rank) mailbox.ClearReceives();
     }
   }
 
  private:
   struct Message {
-    Transport::Request request;  // 0: copied
-    const void* data;
-    size_t bytes;
-    std::vector<char> copy;
+    int tag = 0;
+    Transport::Request request = 0;  // 0: the content is in `copy`, and the send is done
+    const char* data = nullptr;
+    size_t bytes = 0;
+    std::vector<char> copy = {};
   };
-  struct PendingReceive {
-    Transport::Request request;
-    void* data;
-    size_t bytes;
-    size_t* got;  // null: exactly `bytes`
-  };
-  struct Queue {
-    std::deque<Message> messages;
-    std::deque<PendingReceive> receives;
-  };
-  struct Open {
+  struct State {
     int peer = 0;
-    bool done = false;
-    std::string error;
   };
   struct Rank {
-    std::map<Transport::Request, Open> open;
+    RequestTable<State> requests;
     bool dead = false;
   };
 
-  void Deliver(int from, int to, int tag, const void* source, size_t bytes,
-               const PendingReceive& receive) {
-    Open& open = ranks_[to].open[receive.request];
-    if (receive.got ? bytes > receive.bytes : bytes != receive.bytes) {
-      open.error = fmt::format("a message of rank {} to rank {} (tag {}) has {} bytes, not {}",
-                               from, to, tag, bytes, receive.bytes);
-      return;
-    }
-    if (bytes > 0) std::memcpy(receive.data, source, bytes);
-    if (receive.got) *receive.got = bytes;
-    open.done = true;
+  void Deliver(int from, int to, const PendingReceive& receive, const void* content, size_t bytes)
+      CARAFE_REQUIRES(mutex_) {
+    RequestTable<State>& requests = At(ranks_, to).requests;
+    if (!receive.Accepts(bytes))
+      return requests.Fail(receive.request,
+                           SizeMismatch(from, to, receive.tag, bytes, receive.bytes));
+    if (bytes > 0) std::memcpy(receive.data, content, bytes);
+    if (receive.received) *receive.received = bytes;
+    requests.Complete(receive.request);
   }
 
-  std::mutex mutex_;  // guards all below
-  Transport::Request next_request_ = 1;
-  std::vector<Rank> ranks_;
-  std::map<std::tuple<int, int, int>, Queue> queues_;  // by (from, to, tag)
+  const int size_;
+  Mutex mutex_;
+  std::vector<Rank> ranks_ CARAFE_GUARDED_BY(mutex_);
+  std::map<std::pair<int, int>, Mailbox<Message>> mailboxes_
+      CARAFE_GUARDED_BY(mutex_);  // by (from, to)
 };
 
 namespace {
 
-class ThreadTransport final : public Transport {
+class ThreadTransport final : public Transport, private ShortMessages {
  public:
   ThreadTransport(std::shared_ptr<ThreadHub> hub, int rank)
-      : hub_(std::move(hub)), rank_(rank), host_("thread" + std::to_string(rank)) {}
+      : Transport({rank, hub->size(), "thread" + std::to_string(rank)},
+                  {.backend = "messages", .any_thread = true, .short_messages = this}),
+        hub_(std::move(hub)) {}
   ~ThreadTransport() override {
-    if (!finished_) hub_->Leave(rank_, true);
+    if (!finished_) hub_->Leave(rank(), true);
   }
-  int rank() const override { return rank_; }
-  int size() const override { return hub_->size(); }
-  const std::string& host() const override { return host_; }
+  LinkTraits link(int /*peer*/) const override {
+    return {.buffers_sends = true, .short_message_bytes = kEagerBytes};
+  }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     Ensure(to >= 0 && to < size() && bytes <= kMaxBytes, "a send to nowhere, or too long");
-    return hub_->Send(rank_, to, tag, data, bytes);
+    return hub_->Send(rank(), to, tag, data, bytes);
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
-    Ensure(from >= 0 && from < size() && bytes <= kMaxBytes, "a receive of nobody, or too long");
-    return hub_->Receive(from, rank_, tag, data, bytes);
+    return ReceiveUpTo(from, tag, data, bytes, nullptr);
   }
-  bool BuffersSends(int /*peer*/) const override { return true; }
-  size_t ShortMessage(int /*peer*/) const override { return kEagerBytes; }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    Ensure(from >= 0 && from < size() && most <= kMaxBytes, "a receive of nobody, or too long");
-    return hub_->Receive(from, rank_, tag, data, most, got);
+  Request ReceiveUpTo(int from, int tag, void* data, size_t max_bytes, size_t* received) override {
+    Ensure(from >= 0 && from < size() && max_bytes <= kMaxBytes,
+           "a receive from nowhere, or too long");
+    return hub_->Receive(
+        from, rank(),
+        {.tag = tag, .data = static_cast<char*>(data), .bytes = max_bytes, .received = received});
   }
-  bool Done(Request request) override { return hub_->Done(rank_, request); }
-  bool any_thread() const override { return true; }
+  bool Done(Request request) override { return hub_->Done(rank(), request); }
+  bool TakeCompletions() override { return hub_->TakeCompletions(rank()); }
   void Finish() override {
     finished_ = true;
-    hub_->Leave(rank_, false);
+    hub_->Leave(rank(), false);
   }
   void Abort(const std::string&) noexcept override {}
 
  private:
   const std::shared_ptr<ThreadHub> hub_;
-  const int rank_;
-  const std::string host_;
   bool finished_ = false;
 };
 

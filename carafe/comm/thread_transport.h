@@ -14,7 +14,7 @@ class ThreadHub;
 std::shared_ptr<ThreadHub> MakeThreadHub(int size);
 
 // Rank `rank` of the hub; at most one transport per rank. Destroying it without Finish() makes this
-// rank dead: what others await of it throws CommError.
+// rank dead: requests of others that wait for it throw CommError.
 std::unique_ptr<Transport> MakeThreadTransport(std::shared_ptr<ThreadHub> hub, int rank);
 
 }  // namespace carafe

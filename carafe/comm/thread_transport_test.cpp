@@ -42,9 +42,9 @@ TEST(ThreadTransport, DeliversMessagesOfAnySizeInOrderPerTag) {
   }
 }
 
-TEST(ThreadTransport, TakesShortMessagesOfAnySizeAndTellsIt) {
+TEST(ThreadTransport, ReceivesShortMessagesOfAnySizeAndReportsIt) {
   RunTransports(2, [](Transport& t) {
-    const size_t most = t.ShortMessage(1 - t.rank());
+    const size_t most = t.link(1 - t.rank()).short_message_bytes;
     ASSERT_GT(most, 100u);
     const std::string word = "as long as it is";
     const std::string longest(most, 'x');
@@ -52,11 +52,12 @@ TEST(ThreadTransport, TakesShortMessagesOfAnySizeAndTellsIt) {
         t.Send(1 - t.rank(), 4, word.data(), word.size()), t.Send(1 - t.rank(), 4, nullptr, 0),
         t.Send(1 - t.rank(), 4, longest.data(), longest.size())};
     for (const std::string& expected : {word, std::string(), longest}) {
-      std::string heard(most, '?');
-      size_t got = 77;
-      Await(t, t.ReceiveShort(1 - t.rank(), 4, heard.data(), most, &got));
-      heard.resize(got);
-      EXPECT_EQ(heard, expected);
+      std::string received(most, '?');
+      size_t bytes = 77;
+      Await(t, t.capabilities().short_messages->ReceiveUpTo(1 - t.rank(), 4, received.data(), most,
+                                                            &bytes));
+      received.resize(bytes);
+      EXPECT_EQ(received, expected);
     }
     for (Transport::Request send : sends) Await(t, send);
   });
@@ -65,11 +66,13 @@ TEST(ThreadTransport, TakesShortMessagesOfAnySizeAndTellsIt) {
 TEST(ThreadTransport, RefusesAShortMessageThatIsTooLong) {
   RunTransports(2, [](Transport& t) {
     const char word[8] = "1234567";
-    char heard[4];
-    size_t got = 0;
+    char received[4];
+    size_t bytes = 0;
     if (t.rank() == 0) Await(t, t.Send(1, 4, word, sizeof word));
     if (t.rank() == 1) {
-      EXPECT_THROW(Await(t, t.ReceiveShort(0, 4, heard, sizeof heard, &got)), CommError);
+      EXPECT_THROW(Await(t, t.capabilities().short_messages->ReceiveUpTo(0, 4, received,
+                                                                         sizeof received, &bytes)),
+                   CommError);
     }
   });
 }
@@ -109,7 +112,7 @@ TEST(ThreadTransport, RefusesAMessageOfAnotherSize) {
   }
 }
 
-TEST(ThreadTransport, TellsThoseWhoAwaitARankThatIsGone) {
+TEST(ThreadTransport, RequestsThatWaitForALostRankFail) {
   EXPECT_THROW(RunTransports(3,
                              [](Transport& t) {
                                if (t.rank() == 1) throw std::runtime_error("broken");

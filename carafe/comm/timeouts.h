@@ -9,7 +9,7 @@ struct CommTimeouts {
   double warning = 30;      // a wait this long is told once in the log
   double wait = 300;        // and this long is an error (--comm_timeout)
   double last_words = 0.3;  // in a wait, after SIGTERM: tell what is awaited
-  double farewell = 3;      // for peers to take note of a failure, or to take leave at the end
+  double farewell = 3;      // for peers to notice a failure, or to finish at the end
 };
 
 }  // namespace carafe

@@ -1,90 +1,132 @@
-// Moves bytes between ranks, and knows no net. One implementation per way: threads of one process
-// (thread_transport.h), memory that processes share (shm_transport.h), TCP sockets
-// (tcp_transport.h) and MPI (mpi_transport.h).
+// Moves bytes between ranks, and knows nothing of nets. Implementations: threads of one process
+// (thread_transport.h), shared memory (shm_transport.h), TCP sockets (tcp_transport.h), MPI
+// (mpi_transport.h) and simulated time (sim_transport.h).
+//
+// Everything that a transport can do beyond sending and receiving is in TransportCapabilities,
+// which its constructor must give, and in LinkTraits. There are no optional virtual functions with
+// defaults, so a decorator cannot forget one (transport_decorator.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include "carafe/base/error.h"
+#include <utility>
 
 namespace carafe {
 
-// Waits until a transport has something to do. By any thread at any time, several at once.
-class Sleeper {
+using TransportRequest = uint64_t;  // a send or receive in progress; 0 is none, and done
+
+// Blocks threads until a transport has something to do. Any thread, at any time, several at once.
+class Waiter {
  public:
-  virtual ~Sleeper() = default;
-  // After a poll that moved nothing: until that may have changed, the time is over, or somebody
-  // calls WakeUp.
-  virtual void Sleep(double seconds) = 0;
-  virtual void WakeUp() = 0;
-  // Seconds for which what is under way lasts: whoever looks earlier finds little to do.
-  virtual double Rest() const = 0;
+  virtual ~Waiter() = default;
+  // Call it after a poll that moved nothing. Returns when a poll may move something, when `seconds`
+  // are over, or after Wake().
+  virtual void Wait(double seconds) = 0;
+  virtual void Wake() = 0;
+  // Seconds until a poll is likely to move something, at the current speed of the network.
+  virtual double poll_interval() const = 0;
 };
 
-// Made, used and destroyed by one thread only: the communication thread of its rank. Where
-// any_thread() holds, another thread may use it in between, one at a time.
+// Receives whose size only the sender knows, for peers with LinkTraits::short_message_bytes > 0.
+class ShortMessages {
+ public:
+  virtual ~ShortMessages() = default;
+  // A receive of a message of up to `max_bytes`, which is at most short_message_bytes. Its size is
+  // in `received` when the request is done.
+  virtual TransportRequest ReceiveUpTo(int from, int tag, void* data, size_t max_bytes,
+                                       size_t* received) = 0;
+};
+
+// Receives without a copy: the content is read where the transport has it.
+class ZeroCopy {
+ public:
+  virtual ~ZeroCopy() = default;
+  // Whether ReceiveView is possible now for a message of this size.
+  virtual bool CanView(int from, size_t bytes) const = 0;
+  virtual TransportRequest ReceiveView(int from, int tag, size_t bytes) = 0;
+  // The content, once the request is done and until ReleaseView, which ends the request. The
+  // sender may have to wait for that.
+  virtual const void* view(TransportRequest request) const = 0;
+  virtual void ReleaseView(TransportRequest request) = 0;
+};
+
+// What a transport can do, constant after its construction. The objects live as long as the
+// transport, and follow its thread rule unless they say otherwise.
+struct TransportCapabilities {
+  std::string backend;                      // what carries the messages, for the log
+  bool any_thread = false;                  // any thread may use it, one at a time
+  bool shares_memory = false;               // other ranks of this host read shareable memory
+                                            // (core/shareable_memory.h) where it is
+  ShortMessages* short_messages = nullptr;  // null: no peer has them
+  ZeroCopy* zero_copy = nullptr;            // null: every receive copies
+  std::shared_ptr<Waiter> waiter;           // null: nothing signals a message, so poll
+};
+
+// Properties of the connection to one peer.
+struct LinkTraits {
+  // A send can complete before its bytes leave this host; nothing sent later overtakes them.
+  bool buffers_sends = false;
+  // Up to this many bytes, one message with a copied content is faster than a header and a message
+  // without a copy. 0: messages cost little.
+  size_t short_message_bytes = 0;
+  // Send and Receive take memory of a device (core/device.h). If not, the caller stages it in
+  // memory of the host.
+  bool device_memory = false;
+};
+
+// The rank that a transport is, and where.
+struct RankIdentity {
+  int rank = 0;
+  int size = 1;
+  std::string host;
+};
+
+// Made, used and destroyed by one thread only: the communication thread of its rank. If
+// capabilities().any_thread, other threads may use it in between, one at a time.
 //
 // A message goes to the oldest receive of the same (from, tag); messages of one (from, tag) arrive
 // in the order in which they were sent. Its size must be the one that the receive expects: anything
-// else is a CommError. One message has at most kMaxBytes; callers cut what is longer.
+// else is a CommError. One message has at most kMaxBytes; callers split what is longer.
 class Transport {
  public:
-  // A send or receive under way. 0 is none, and done.
-  using Request = uint64_t;
+  using Request = TransportRequest;
   static constexpr size_t kMaxBytes = (size_t{1} << 30) - 1;  // under 1 GiB
 
+  Transport(RankIdentity identity, TransportCapabilities capabilities)
+      : identity_(std::move(identity)), capabilities_(std::move(capabilities)) {}
   virtual ~Transport() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-  virtual const std::string& host() const = 0;
-  virtual std::string way() const { return "messages"; }  // what carries them, for the log
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  int rank() const { return identity_.rank; }
+  int size() const { return identity_.size; }
+  const std::string& host() const { return identity_.host; }
+  const RankIdentity& identity() const { return identity_; }
+  const TransportCapabilities& capabilities() const { return capabilities_; }
+  virtual LinkTraits link(int peer) const = 0;
 
   // Both return at once; the memory belongs to the transport until the request is done.
   virtual Request Send(int to, int tag, const void* data, size_t bytes) = 0;
   virtual Request Receive(int from, int tag, void* data, size_t bytes) = 0;
-  // Moves what can be moved, and says whether this request is done; a done request is forgotten
-  // and must not be asked about again. Throws CommError when the message failed.
+  // Moves what can be moved, and returns whether this request is done. A done request is forgotten
+  // and must not be asked about again. Throws CommError if the message failed.
   virtual bool Done(Request request) = 0;
-  // Whether a request has become done since the last call that nobody may have been told about yet.
-  virtual bool TakeNews() { return false; }
-  virtual bool any_thread() const { return false; }
-  // Null: nothing tells when a message comes, and whoever waits has to look.
-  virtual std::shared_ptr<Sleeper> sleeper() const { return nullptr; }
+  // Whether any request has completed since the last call, as far as the transport knows: moving
+  // the bytes of one request can complete others.
+  virtual bool TakeCompletions() = 0;
 
-  // Whether a send to this rank may be done while its bytes still wait on this side of the network,
-  // where nothing that follows can pass them.
-  virtual bool BuffersSends(int /*peer*/) const { return false; }
-
-  // Up to so many bytes, what belongs together is better sent to this rank as one message, even if
-  // it has to be copied, than as two. 0: messages cost little.
-  virtual size_t ShortMessage(int /*peer*/) const { return 0; }
-  // A receive of a message of any size up to `most`, which is at most ShortMessage(from); its size
-  // is in `got` when the request is done.
-  virtual Request ReceiveShort(int /*from*/, int /*tag*/, void* /*data*/, size_t /*most*/,
-                               size_t* /*got*/) {
-    throw InternalError("a transport that has no short messages was asked for one");
-  }
-
-  // A receive that is not copied: where CanLend, once Borrow's request is done, Lent is the content
-  // until Return, which forgets the request. The lender may have to wait for that.
-  virtual bool CanLend(int /*from*/, size_t /*bytes*/) const { return false; }
-  virtual Request Borrow(int /*from*/, int /*tag*/, size_t /*bytes*/) { return 0; }
-  virtual const void* Lent(Request) const { return nullptr; }
-  virtual void Return(Request) {}
-
-  // Other ranks of this host read what is sent to them where it lies, if it is shareable
-  // (core/shareable_memory.h).
-  virtual bool shares_memory() const { return false; }
-
-  // Leaves the group in good order; every rank calls it, with no request open. A transport that is
-  // destroyed without it is a rank that has died.
+  // Leaves the group; every rank calls it, with no request open. A transport that is destroyed
+  // without it counts as a rank that has died.
   virtual void Finish() = 0;
-  // Asks the launcher to end every rank at once, this one too: the last resort. Does nothing where
+  // Asks the launcher to end every rank at once, this one too: the last resort. Does nothing if
   // there is no launcher.
   virtual void Abort(const std::string& message) noexcept = 0;
+
+ private:
+  const RankIdentity identity_;
+  const TransportCapabilities capabilities_;
 };
 
 }  // namespace carafe

@@ -38,7 +38,7 @@ class Buffer {
   // From now on memory comes from the pool (null: from the device); what there was is gone.
   void UsePool(std::shared_ptr<MemoryPool> pool);
   // Gives the memory back to the pool, if it is from one and nobody outside looks at it; the next
-  // Get takes some anew.
+  // Get allocates it again.
   void Release() noexcept;
 
  private:

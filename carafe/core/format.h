@@ -12,7 +12,7 @@ namespace carafe {
 enum class Format {
   kPlain,     // C order, as the shape says
   kBlocked8,  // nChw8c: (images, ceil(channels / 8), plane, 8); channels that fill up the last
-              // block are zero, and whoever writes the format keeps them so
+              // block are zero, and a writer of the format must keep them so
 };
 
 constexpr int64_t kBlockChannels = 8;  // channels that lie side by side in kBlocked8

@@ -1,14 +1,25 @@
-// Stands in for cuda_device.cpp in a build without CUDA.
+// Stands in for core/cuda_*.cpp in a build without CUDA.
 #include "carafe/base/error.h"
 #include "carafe/core/device.h"
+#include "carafe/core/gpu_status.h"
+#include "carafe/core/page_locked.h"
 
 namespace carafe {
 
 int CudaDeviceCount() { return 0; }
 
-Device& CudaDevice(int) {
-  throw ConfigError("this Carafe was built without CUDA, so there is no GPU to use",
-                    "leave --gpu away, or build with: cmake --preset cuda");
+GpuStatus GetGpuStatus() {
+  return {"this Carafe was built without CUDA, so there is no GPU to use",
+          "omit --gpu, or build with: cmake --preset cuda"};
 }
+
+Device& CudaDevice(int) {
+  const GpuStatus status = GetGpuStatus();
+  throw ConfigError(status.problem, status.fix);
+}
+
+void* AllocatePageLocked(size_t bytes) { return CpuDevice().Allocate(bytes == 0 ? 1 : bytes); }
+
+void FreePageLocked(void* memory) noexcept { CpuDevice().Free(memory); }
 
 }  // namespace carafe

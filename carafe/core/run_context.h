@@ -1,5 +1,5 @@
-// All that a layer may know of its surroundings. Made by whoever runs the net (solver, test, tool);
-// passed down by reference.
+// All that a layer may know of its surroundings. Made by the caller that runs the net (solver,
+// test, tool); passed down by reference.
 #pragma once
 
 #include <cstdint>

@@ -44,5 +44,23 @@ TEST(TreeSum, AddsInTheBalancedTreeOverTheWorkerIndex) {
       8, [](auto p) { return ((p(0) + p(1)) + (p(2) + p(3))) + ((p(4) + p(5)) + (p(6) + p(7))); });
 }
 
+TEST(TreeSum, OfTreesAddsHostByHost) {
+  for (int64_t count : {0, 1, 512, 1300}) {
+    std::vector<std::vector<float>> values(6, std::vector<float>(static_cast<size_t>(count)));
+    std::vector<const float*> parts;
+    for (int w = 0; w < 6; ++w) {
+      for (int64_t i = 0; i < count; ++i) values[w][i] = Part(w, i);
+      parts.push_back(values[w].data());
+    }
+    std::vector<float> sum = values[1];  // in place of a part
+    parts[1] = sum.data();
+    TreeSumOfTrees<float>(parts, std::vector<int>{3, 1, 2}, count, sum.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const auto p = [i](int w) { return Part(w, i); };
+      ASSERT_EQ(sum[i], (((p(0) + p(1)) + p(2)) + p(3)) + (p(4) + p(5))) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace carafe

@@ -6,7 +6,7 @@
 #include "carafe/base/error.h"
 #include "tests/support/drawn_picture.h"
 #include "tests/support/error_text.h"
-#include "tests/support/memory_source.h"
+#include "tests/support/memory_database.h"
 
 namespace carafe {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 
 std::string TextOfError(const Datum& datum) {
-  const MemorySource source({{"k", datum.SerializeAsString()}});
+  const MemoryDatabase source({{"k", datum.SerializeAsString()}});
   Datum storage;
   return ErrorText<DataError>([&] { ReadDatum(source, 0, &storage); });
 }
@@ -32,7 +32,8 @@ TEST(Datum, GivesBytesOrFloatsWithSizeAndLabel) {
   Datum bytes = Bytes(1, 2, 1, std::string("\xff\x00", 2)), floats = Bytes(1, 1, 3, "");
   bytes.set_label(7);
   for (const float value : {1.5f, -2.0f, 0.0f}) floats.add_float_data(value);
-  const MemorySource source({{"a", bytes.SerializeAsString()}, {"b", floats.SerializeAsString()}});
+  const MemoryDatabase source(
+      {{"a", bytes.SerializeAsString()}, {"b", floats.SerializeAsString()}});
   Datum storage;
   const DatumView first = ReadDatum(source, 0, &storage);
   EXPECT_EQ(first.SizeText(), "1x2x1");
@@ -63,7 +64,7 @@ TEST(Datum, RefusesSizesWhoseProductOverflowsOrIsNegative) {
 }
 
 TEST(Datum, RefusesBytesThatAreNoMessage) {
-  const MemorySource source(
+  const MemoryDatabase source(
       {{"good", Bytes(1, 1, 1, "x").SerializeAsString()}, {"bad", "\x0a\xff"}});
   Datum storage;
   EXPECT_EQ(ErrorText<DataError>([&] { ReadDatum(source, 1, &storage); }),
@@ -77,7 +78,7 @@ TEST(Datum, DecodesPicturesAsTheyAreOrAsAsked) {
   datum.set_label(4);
   datum.set_data(EncodePicture(drawn, "png"));
   datum.set_encoded(true);
-  const MemorySource source({{"k", datum.SerializeAsString()}});
+  const MemoryDatabase source({{"k", datum.SerializeAsString()}});
   Datum storage;
   const DatumView color = ReadDatum(source, 0, &storage);
   EXPECT_EQ(color.SizeText(), "3x2x3");

@@ -10,9 +10,9 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/random.h"
+#include "carafe/data/database.h"
 #include "carafe/data/datum.h"
 #include "carafe/data/glyphs.h"
-#include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
 

@@ -25,7 +25,7 @@ constexpr int64_t kFreeBytes = 64 << 20;       // so much may be asked for witho
 constexpr int64_t kLargestCompression = 2048;  // deflate comes to 1032 at most
 
 // The lock that every call into libhdf5 needs; keeps it from printing. Its error stack belongs to
-// the thread in some builds, so it is told anew each time. Its own clean-up at the end of the
+// the thread in some builds, so it is silenced on every call. Its own clean-up at the end of the
 // process is off: after a write that failed (a full disk) it crashes, and our files are closed.
 class Session {
  public:
@@ -82,6 +82,7 @@ template <typename T>
 hid_t NativeType() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
   if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
+  if constexpr (std::is_same_v<T, uint8_t>) return H5T_NATIVE_UINT8;
   if constexpr (std::is_same_v<T, int32_t>) return H5T_NATIVE_INT32;
   if constexpr (std::is_same_v<T, int64_t>) return H5T_NATIVE_INT64;
   if constexpr (std::is_same_v<T, uint64_t>) return H5T_NATIVE_UINT64;
@@ -463,6 +464,7 @@ void Hdf5File::AppendRows(const std::string& name, const Shape& shape, std::span
   template void Hdf5File::AppendRows<T>(const std::string&, const Shape&, std::span<const T>);
 CARAFE_INSTANTIATE(float)
 CARAFE_INSTANTIATE(double)
+CARAFE_INSTANTIATE(uint8_t)
 CARAFE_INSTANTIATE(int32_t)
 CARAFE_INSTANTIATE(int64_t)
 CARAFE_INSTANTIATE(uint64_t)

@@ -17,7 +17,7 @@ bool IsHdf5(const std::string& path);
 
 // One open file, used by one thread at a time. Several files may be used by several threads: every
 // call holds the one lock over libhdf5, which need not be built for threads. T is float, double,
-// int32_t, int64_t or uint64_t; what is stored is converted, whatever its width and byte order.
+// uint8_t, int32_t, int64_t or uint64_t; stored values of any width and byte order are converted.
 class Hdf5File {
  public:
   enum class Mode { kRead, kCreate, kAppend };  // kCreate empties a file that is there

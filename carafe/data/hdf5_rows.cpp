@@ -8,9 +8,10 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/base/index.h"
 #include "carafe/base/random.h"
-#include "carafe/data/dealer.h"
 #include "carafe/data/hdf5_file.h"
+#include "carafe/data/sampler.h"
 
 namespace carafe {
 namespace {
@@ -89,25 +90,36 @@ void Hdf5Rows::AddFile(const std::string& path) {
   items_ = items;
   const int64_t step = std::max<int64_t>(1, block_values_ / std::max<int64_t>(1, row_values));
   for (int64_t first = 0; first < rows; first += step) {
-    blocks_.push_back({path, first, std::min(step, rows - first)});
+    blocks_.push_back({path, first, std::min(step, rows - first), size_ + first});
   }
   size_ += rows;
 }
 
-template <typename T>
-void Hdf5Reader<T>::SetOrder(bool shuffle, uint64_t key, int64_t epoch) {
-  if (order_.shuffle == shuffle && order_.key == key && !order_.ends.empty() &&
-      (order_.epoch == epoch || !shuffle)) {
-    return;
-  }
-  const auto count = static_cast<int64_t>(rows_.blocks().size());
-  order_ = {shuffle, key, epoch, {}, {}};
+size_t Hdf5Rows::BlockOf(int64_t row) const {
+  const auto after = std::ranges::upper_bound(blocks_, row, {}, &Block::begin);
+  return static_cast<size_t>(after - blocks_.begin()) - 1;
+}
+
+void Hdf5Rows::SetOrder(uint64_t key, int64_t epoch) const {
+  if (order_.key == key && order_.epoch == epoch) return;
+  const auto count = static_cast<int64_t>(blocks_.size());
+  order_ = {key, epoch, {}, {}};
   int64_t end = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const auto block = static_cast<size_t>(shuffle ? ShuffledIndex(key, epoch, count, i) : i);
+    const auto block = static_cast<size_t>(ShuffledIndex(key, epoch, count, i));
     order_.blocks.push_back(block);
-    order_.ends.push_back(end += rows_.blocks()[block].rows);
+    order_.ends.push_back(end += blocks_[block].rows);
   }
+}
+
+int64_t Hdf5Rows::ShuffledRow(uint64_t key, int64_t epoch, int64_t position) const {
+  const std::lock_guard lock(mutex_);
+  SetOrder(key, epoch);
+  const auto at = std::ranges::upper_bound(order_.ends, position) - order_.ends.begin();
+  const size_t block = At(order_.blocks, at);
+  const int64_t rows = blocks_[block].rows;
+  const int64_t row = position - (At(order_.ends, at) - rows);
+  return blocks_[block].begin + ShuffledIndex(MixSeed(key, block), epoch, rows, row);
 }
 
 template <typename T>
@@ -153,15 +165,9 @@ const typename Hdf5Reader<T>::Values& Hdf5Reader<T>::Load(size_t block) {
 }
 
 template <typename T>
-const std::vector<const T*>& Hdf5Reader<T>::Row(bool shuffle, uint64_t key, int64_t epoch,
-                                                int64_t index) {
-  SetOrder(shuffle, key, epoch);
-  const auto at =
-      static_cast<size_t>(std::ranges::upper_bound(order_.ends, index) - order_.ends.begin());
-  const size_t block = order_.blocks[at];
-  const int64_t rows = rows_.blocks()[block].rows;
-  int64_t row = index - (order_.ends[at] - rows);
-  if (shuffle) row = ShuffledIndex(MixSeed(key, block), epoch, rows, row);
+const std::vector<const T*>& Hdf5Reader<T>::Row(int64_t index) {
+  const size_t block = rows_.BlockOf(index);
+  const int64_t row = index - rows_.blocks()[block].begin;
   const Values& values = Load(block);
   views_.clear();
   for (size_t d = 0; d < values.size(); ++d) {

@@ -45,7 +45,7 @@ std::vector<int> Epoch(Hdf5Reader<float>& reader, const Hdf5Rows& rows, bool shu
                        int64_t epoch) {
   std::vector<int> order;
   for (int64_t i = 0; i < rows.size(); ++i) {
-    const auto& views = reader.Row(shuffle, key, epoch, i);
+    const auto& views = reader.Row(shuffle ? rows.ShuffledRow(key, epoch, i) : i);
     EXPECT_EQ(views[0][0], views[1][0]);
     EXPECT_EQ(views[0][1], -views[1][0]);
     order.push_back(static_cast<int>(views[1][0]));
@@ -164,15 +164,15 @@ TEST(Hdf5Rows, SayWhenAFileChangesOrGoesWhileItIsRead) {
   const TestFolder folder;
   const Hdf5Rows rows(WriteNumbered(folder, {4, 4}), kBoth);
   Hdf5Reader<double> reader(rows);
-  reader.Row(false, 0, 0, 0);
+  reader.Row(0);
   std::filesystem::rename(folder / "1.h5", folder / "x.h5");
-  EXPECT_THAT(ErrorText<DataError>([&] { reader.Row(false, 0, 0, 4); }),
+  EXPECT_THAT(ErrorText<DataError>([&] { reader.Row(4); }),
               HasSubstr("1.h5: error: the file cannot be read"));
   AddHdf5Numbers(folder / "1.h5", "data", {2, 2}, {1, 2, 3, 4});
-  EXPECT_THAT(ErrorText<DataError>([&] { reader.Row(false, 0, 0, 4); }),
+  EXPECT_THAT(ErrorText<DataError>([&] { reader.Row(4); }),
               HasSubstr("1.h5: error: dataset \"data\" is not what it was when the net was made"));
   std::filesystem::rename(folder / "x.h5", folder / "1.h5");
-  EXPECT_EQ(reader.Row(false, 0, 0, 4)[1][0], 4);
+  EXPECT_EQ(reader.Row(4)[1][0], 4);
 }
 
 }  // namespace

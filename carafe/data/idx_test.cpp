@@ -8,8 +8,8 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/data/database.h"
 #include "carafe/data/datum.h"
-#include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
 

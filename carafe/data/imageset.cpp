@@ -14,12 +14,13 @@
 #include "carafe/base/log.h"
 #include "carafe/base/random.h"
 #include "carafe/data/database_writer.h"
-#include "carafe/data/pictures.h"
+#include "carafe/data/datum.h"
+#include "carafe/data/image_list.h"
 
 namespace carafe {
 namespace {
 
-constexpr int64_t kFilesBetweenNews = 1000;
+constexpr int64_t kFilesBetweenReports = 1000;
 
 std::string Lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -53,10 +54,10 @@ void CheckOptions(const ImagesetOptions& options) {
   }
 }
 
-std::vector<ListedPicture> ReadList(const ImagesetOptions& options) {
-  const std::unique_ptr<const Source> list = OpenList(options.list);
-  std::vector<ListedPicture> entries;
-  for (int64_t i = 0; i < list->size(); ++i) entries.push_back(ReadListedPicture(*list, i));
+std::vector<ListedImage> ReadList(const ImagesetOptions& options) {
+  const TextList list(options.list);
+  std::vector<ListedImage> entries;
+  for (int64_t i = 0; i < list.size(); ++i) entries.push_back(ParseListedImage(list, i));
   if (options.shuffle) {
     RandomSequence random(MixSeed(options.seed, HashName("convert_imageset")));
     for (size_t i = entries.size(); i > 1; --i) {
@@ -66,7 +67,7 @@ std::vector<ListedPicture> ReadList(const ImagesetOptions& options) {
   return entries;
 }
 
-// As Caffe: the bytes of the file where it has the wanted type and no new size, else encoded anew.
+// As Caffe: the bytes of the file where it has the wanted type and no new size, else encoded again.
 // Encoded records carry no size.
 void SetEncoded(const ImagesetOptions& options, const std::string& path, const std::string& file,
                 const Picture& picture, Datum* datum) {
@@ -78,7 +79,7 @@ void SetEncoded(const ImagesetOptions& options, const std::string& path, const s
 }
 
 std::optional<Datum> DatumOf(const ImagesetOptions& options, const std::string& root,
-                             const ListedPicture& entry) {
+                             const ListedImage& entry) {
   const std::string path = root + entry.path;
   Datum datum;
   datum.set_label(entry.label);
@@ -107,7 +108,7 @@ ImagesetResult ConvertImageset(const ImagesetOptions& options) {
   CheckOptions(options);
   const std::unique_ptr<DatabaseWriter> writer =
       NewDatabaseWriter(options.backend, options.database);
-  const std::vector<ListedPicture> entries = ReadList(options);
+  const std::vector<ListedImage> entries = ReadList(options);
   LogInfo("A total of {} images.", entries.size());
   const std::string root = RootOf(options);
   ImagesetResult result;
@@ -126,7 +127,8 @@ ImagesetResult ConvertImageset(const ImagesetOptions& options) {
                       "give pictures of one size, or --resize_height and --resize_width");
     }
     writer->Put(fmt::format("{:08d}_{}", i, entries[i].path), datum->SerializeAsString());
-    if (++result.written % kFilesBetweenNews == 0) LogInfo("Processed {} files.", result.written);
+    if (++result.written % kFilesBetweenReports == 0)
+      LogInfo("Processed {} files.", result.written);
   }
   if (result.written == 0) {
     throw DataError(
@@ -135,7 +137,7 @@ ImagesetResult ConvertImageset(const ImagesetOptions& options) {
         "check the folder; it is put before each path of the list");
   }
   writer->Finish();
-  if (result.written % kFilesBetweenNews != 0) LogInfo("Processed {} files.", result.written);
+  if (result.written % kFilesBetweenReports != 0) LogInfo("Processed {} files.", result.written);
   return result;
 }
 

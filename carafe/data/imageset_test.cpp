@@ -37,7 +37,7 @@ void WriteSet(const TestFolder& folder, int count) {
   WriteFileAtomically(folder / "list.txt", list);
 }
 
-Datum DatumAt(const Source& source, int64_t index) {
+Datum DatumAt(const Database& source, int64_t index) {
   Datum datum;
   const Record record = source.Read(index);
   EXPECT_TRUE(datum.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())));

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -14,9 +15,10 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/base/random.h"
+#include "carafe/data/database.h"
 #include "carafe/data/database_writer.h"
 #include "carafe/data/leveldb_store.h"
-#include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
 
@@ -216,6 +218,40 @@ TEST(LevelDb, SaysWhatIsDamaged) {
               HasSubstr("opening the LevelDB failed: Corruption: 1 missing files"));
   WriteFileAtomically(path + "/CURRENT", "MANIFEST-999999\n");
   EXPECT_THAT(ErrorText<DataError>([&] { OpenLevelDb(path); }), HasSubstr("opening the LevelDB"));
+}
+
+// Seeded: 150 times up to 8 bytes of one file are changed.
+TEST(LevelDb, DamageAtRandomGivesAnErrorOrNothing) {
+  const TestFolder folder;
+  const std::string path = folder / "db";
+  std::vector<std::pair<std::string, std::string>> records;
+  for (int i = 0; i < 600; ++i)
+    records.emplace_back(KeyOf(i), std::string(300, static_cast<char>(i)));
+  Write(path, records);
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path))
+    if (entry.file_size() > 0) files.push_back(entry.path().string());
+  std::ranges::sort(files);
+  RandomSequence random(20);
+  int refused = 0;
+  for (int i = 0; i < 150; ++i) {
+    const std::string& file = files[random.NextBelow(files.size())];
+    const std::string whole = ReadFile(file);
+    std::string damaged = whole;
+    for (int n = 0; n < 8; ++n)
+      damaged[random.NextBelow(damaged.size())] = static_cast<char>(random.NextBelow(256));
+    WriteFileAtomically(file, damaged);
+    const std::string error = ErrorText<DataError>([&] {
+      const auto source = OpenLevelDb(path);
+      for (int64_t r = 0; r < source->size(); ++r) source->Read(r);
+    });
+    if (error != "no error") {
+      ++refused;
+      EXPECT_THAT(error, HasSubstr(path));
+    }
+    WriteFileAtomically(file, whole);
+  }
+  EXPECT_GT(refused, 50);
 }
 
 TEST(LevelDbWriter, AppearsOnlyWhenFinished) {

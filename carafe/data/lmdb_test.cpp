@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/base/random.h"
+#include "carafe/data/database.h"
 #include "carafe/data/database_writer.h"
-#include "carafe/data/source.h"
 #include "tests/support/error_text.h"
 #include "tests/support/test_folder.h"
 
@@ -152,6 +154,68 @@ TEST(Lmdb, NamesARecordWhoseLengthLeadsOutOfTheFile) {
           "database is damaged; copy or make it again");
 }
 
+// Opens the database, reads all records, and returns the error.
+std::string ReadAllError(const std::string& path) {
+  return ErrorText<DataError>([&] {
+    const auto source = OpenLmdb(path);
+    for (int64_t i = 0; i < source->size(); ++i) source->Read(i);
+  });
+}
+
+// Values of both kinds: on pages of the tree, and (from 2 KB on) on pages of their own.
+void WriteTree(const std::string& path) {
+  std::vector<std::pair<std::string, std::string>> records;
+  for (int i = 0; i < 1200; ++i)
+    records.emplace_back(KeyOf(i), std::string(i % 40 == 0 ? 3000 : 300, static_cast<char>(i)));
+  Write(path, records);
+}
+
+constexpr size_t kPage = 4096;
+
+TEST(Lmdb, NamesTheDatabaseWhereOnePageIsZeros) {
+  const TestFolder folder;
+  const std::string path = folder / "db", file = path + "/data.mdb";
+  WriteTree(path);
+  ASSERT_EQ(ReadAllError(path), "no error");
+  const std::string whole = ReadFile(file);
+  int refused = 0;
+  for (size_t page = 0; page < whole.size() / kPage; ++page) {
+    std::string damaged = whole;
+    std::fill_n(damaged.begin() + static_cast<std::ptrdiff_t>(page * kPage), kPage, '\0');
+    WriteFileAtomically(file, damaged);
+    const std::string error = ReadAllError(path);
+    if (error == "no error") continue;  // a page that the last transaction does not use
+    ++refused;
+    EXPECT_THAT(error, HasSubstr(path)) << "page " << page;
+  }
+  // All but those that hold free pages or older versions of a branch.
+  EXPECT_GT(refused, static_cast<int>(whole.size() / kPage) * 9 / 10);
+}
+
+// Seeded: 400 files, each with up to 8 bytes of its tree changed.
+TEST(Lmdb, DamageAtRandomGivesAnErrorOrNothing) {
+  const TestFolder folder;
+  const std::string path = folder / "db", file = path + "/data.mdb";
+  WriteTree(path);
+  const std::string whole = ReadFile(file);
+  RandomSequence random(20);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = whole;
+    const size_t page = random.NextBelow(i % 4 == 0 ? 2 : whole.size() / kPage) * kPage;
+    for (int n = 0; n < 8; ++n) {
+      const size_t within = random.NextBelow(n % 2 == 0 ? 160 : kPage);
+      damaged[page + within] = static_cast<char>(random.NextBelow(256));
+    }
+    WriteFileAtomically(file, damaged);
+    const std::string error = ReadAllError(path);
+    if (error == "no error") continue;
+    ++refused;
+    EXPECT_THAT(error, HasSubstr(path));
+  }
+  EXPECT_GT(refused, 100);
+}
+
 TEST(LmdbWriter, RefusesAnExistingPath) {
   const TestFolder folder;
   Write(folder / "db", {{"a", "1"}});
@@ -193,20 +257,20 @@ TEST(LmdbWriter, SaysWhenItMayNotWrite) {
               HasSubstr("cannot be made: Not a directory\n  fix: choose a place"));
 }
 
-TEST(OpenSource, TakesTheBackendThatIsGivenAndLevelDbWhereNoneIs) {
+TEST(OpenDatabase, TakesTheBackendThatIsGivenAndLevelDbWhereNoneIs) {
   LayerParameter layer;
   const Place place = ParseText("data_param { source: \"db\" }", "net.prototxt", &layer);
-  const SettingsOwner owner{"layer \"d\" (Data)", place};
+  const SettingsLocation location{"layer \"d\" (Data)", place};
   const TestFolder folder;
   const std::string path = folder / "db";
   layer.mutable_data_param()->set_source(path);
   Write(path, {{"a", "1"}});
-  EXPECT_THAT(ErrorText<DataError>([&] { OpenSource(layer.data_param(), owner); }),
+  EXPECT_THAT(ErrorText<DataError>([&] { OpenDatabase(layer.data_param(), location); }),
               StartsWith(path + ": error: not a LevelDB: the folder holds no CURRENT"));
   layer.mutable_data_param()->set_backend(DataParameter::LMDB);
-  EXPECT_EQ(OpenSource(layer.data_param(), owner)->Read(0).value, "1");
+  EXPECT_EQ(OpenDatabase(layer.data_param(), location)->Read(0).value, "1");
   layer.mutable_data_param()->clear_source();
-  EXPECT_THAT(ErrorText<ConfigError>([&] { OpenSource(layer.data_param(), owner); }),
+  EXPECT_THAT(ErrorText<ConfigError>([&] { OpenDatabase(layer.data_param(), location); }),
               HasSubstr("layer \"d\" (Data): source is missing\n  fix: give the path"));
 }
 

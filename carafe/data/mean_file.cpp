@@ -58,29 +58,30 @@ void WriteMeanFile(const MeanImage& mean, const std::string& path) {
   WriteFileAtomically(path, blob.SerializeAsString());
 }
 
-MeanImage ComputeMean(const Source& source) {
-  constexpr int64_t kRecordsBetweenNews = 10000;
+MeanImage ComputeMean(const Database& database) {
+  constexpr int64_t kRecordsBetweenReports = 10000;
   Datum storage;
-  DatumView first = ReadDatum(source, 0, &storage);
+  DatumView first = ReadDatum(database, 0, &storage);
   first.bytes = {};
   first.floats = {};  // the storage is used again; the size stays
   std::vector<double> sums(static_cast<size_t>(first.count()));
-  const int64_t records = source.size();
+  const int64_t records = database.size();
   for (int64_t i = 0; i < records; ++i) {
-    const DatumView picture = ReadDatum(source, i, &storage);
-    if (!picture.SameSize(first)) {
-      throw DataError(source.name(), i,
+    const DatumView image = ReadDatum(database, i, &storage);
+    if (!image.SameSize(first)) {
+      throw DataError(database.name(), i,
                       fmt::format("(key \"{}\") is {} but the first record is {}",
-                                  source.Read(i).key, picture.SizeText(), first.SizeText()),
-                      "a mean needs pictures of one size; make the database with resize_height "
+                                  database.Read(i).key, image.SizeText(), first.SizeText()),
+                      "a mean needs images of one size; make the database with resize_height "
                       "and resize_width");
     }
-    if (picture.floats.empty()) {
-      for (size_t k = 0; k < sums.size(); ++k) sums[k] += picture.bytes[k];
+    if (image.floats.empty()) {
+      for (size_t k = 0; k < sums.size(); ++k) sums[k] += image.bytes[k];
     } else {
-      for (size_t k = 0; k < sums.size(); ++k) sums[k] += picture.floats[k];
+      for (size_t k = 0; k < sums.size(); ++k) sums[k] += image.floats[k];
     }
-    if ((i + 1) % kRecordsBetweenNews == 0) LogInfo("Processed {} of {} records.", i + 1, records);
+    if ((i + 1) % kRecordsBetweenReports == 0)
+      LogInfo("Processed {} of {} records.", i + 1, records);
   }
   MeanImage mean{first.channels, first.height, first.width, {}};
   mean.values.reserve(sums.size());

@@ -1,11 +1,11 @@
-// The mean picture of a data set (mean.binaryproto): read, written, computed.
+// The mean image of a data set (mean.binaryproto): read, written, computed.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "carafe/data/source.h"
+#include "carafe/data/database.h"
 
 namespace carafe {
 
@@ -19,6 +19,6 @@ MeanImage ReadMeanFile(const std::string& path);  // DataError
 void WriteMeanFile(const MeanImage& mean, const std::string& path);
 
 // Over all Datum records, encoded ones as they are stored. DataError for a record of another size.
-MeanImage ComputeMean(const Source& source);
+MeanImage ComputeMean(const Database& database);
 
 }  // namespace carafe

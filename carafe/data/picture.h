@@ -16,6 +16,16 @@ struct Picture {
   std::vector<uint8_t> pixels;  // height x width x channels
 };
 
+// A picture that is somewhere else.
+struct PictureView {
+  PictureView(int64_t h, int64_t w, int64_t c, const uint8_t* p)
+      : height(h), width(w), channels(c), pixels(p) {}
+  PictureView(const Picture& picture)
+      : PictureView(picture.height, picture.width, picture.channels, picture.pixels.data()) {}
+  int64_t height, width, channels;
+  const uint8_t* pixels;  // height x width x channels
+};
+
 enum class PictureMode {
   kColor,      // always B G R; turned upright as EXIF says
   kGray,       // always 1 channel; turned upright as EXIF says
@@ -37,7 +47,7 @@ Picture DecodePicture(std::string_view bytes, PictureMode mode, const PictureOri
 Picture ReadPicture(const std::string& path, PictureMode mode);
 
 // Bilinear, pixel centres aligned, in the fixed-point arithmetic of OpenCV. Sizes of 1 or more.
-Picture ResizePicture(const Picture& picture, int64_t height, int64_t width);
+Picture ResizePicture(const PictureView& picture, int64_t height, int64_t width);
 
 // `type` is jpg, jpeg or png, with or without a dot before it; JPEG with quality 95. Throws
 // ConfigError for another type, and for what the type cannot hold.

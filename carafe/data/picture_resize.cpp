@@ -54,11 +54,14 @@ void ResizeRow(const uint8_t* in, const std::vector<Tap>& taps, int64_t channels
 
 }  // namespace
 
-Picture ResizePicture(const Picture& picture, int64_t height, int64_t width) {
+Picture ResizePicture(const PictureView& picture, int64_t height, int64_t width) {
   Ensure(height >= 1 && width >= 1 && picture.height >= 1 && picture.width >= 1,
          "pictures have a pixel at least");
-  if (height == picture.height && width == picture.width) return picture;
   Picture resized = NewPicture(height, width, picture.channels);
+  if (height == picture.height && width == picture.width) {
+    std::copy_n(picture.pixels, resized.pixels.size(), resized.pixels.data());
+    return resized;
+  }
   const std::vector<Tap> columns = TapsOf(picture.width, width);
   const std::vector<Tap> rows = TapsOf(picture.height, height);
   const auto row_size = static_cast<size_t>(width * picture.channels);
@@ -75,7 +78,7 @@ Picture ResizePicture(const Picture& picture, int64_t height, int64_t width) {
     const int64_t needed[2] = {tap.first, tap.second};
     for (int k = 0; k < 2; ++k) {
       if (there[k] == needed[k]) continue;
-      ResizeRow(picture.pixels.data() + needed[k] * row_bytes, columns, picture.channels, &wide[k]);
+      ResizeRow(picture.pixels + needed[k] * row_bytes, columns, picture.channels, &wide[k]);
       there[k] = needed[k];
     }
     for (size_t i = 0; i < row_size; ++i) {

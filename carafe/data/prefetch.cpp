@@ -8,8 +8,8 @@
 namespace carafe {
 
 template <typename T>
-Prefetcher<T>::Prefetcher(int depth, Maker maker)
-    : depth_(std::max(1, depth)), maker_(std::move(maker)) {}
+Prefetcher<T>::Prefetcher(int64_t depth, Load load)
+    : depth_(std::max<int64_t>(1, depth)), load_(std::move(load)) {}
 
 template <typename T>
 Prefetcher<T>::~Prefetcher() {
@@ -25,67 +25,68 @@ template <typename T>
 const Batch<T>& Prefetcher<T>::Take(const Pass& pass, const Replica& replica) {
   std::unique_lock lock(mutex_);
   if (current_ != nullptr) spare_.push_back(std::move(current_));
-  if (expected_ != pass || expected_replica_ != replica) {
-    for (Made& made : ready_) spare_.push_back(std::move(made.batch));
-    ready_.clear();
-    next_ = pass;
-    replica_ = replica;
-    running_ = true;
-    ++generation_;
-    ++restarts_;
-    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-  }
+  if (expected_ != pass || expected_replica_ != replica) Restart(pass, replica);
   changed_.notify_all();
   if (ready_.empty()) {
     const Timer timer;
     changed_.wait(lock, [this] { return !ready_.empty(); });
     wait_seconds_ += timer.Seconds();
   }
-  Made made = std::move(ready_.front());
+  Loaded loaded = std::move(ready_.front());
   ready_.pop_front();
   changed_.notify_all();
-  if (made.error != nullptr) {
+  if (loaded.error != nullptr) {
     expected_.reset();  // asked again, the pass is tried again
-    std::rethrow_exception(made.error);
+    std::rethrow_exception(loaded.error);
   }
-  current_ = std::move(made.batch);
+  current_ = std::move(loaded.batch);
   expected_ = pass;
   expected_->index += pass.stride;
   expected_replica_ = replica;
   return *current_;
 }
 
+// With the mutex held.
+template <typename T>
+void Prefetcher<T>::Restart(const Pass& pass, const Replica& replica) {
+  for (Loaded& loaded : ready_) spare_.push_back(std::move(loaded.batch));
+  ready_.clear();
+  next_ = pass;
+  replica_ = replica;
+  running_ = true;
+  ++generation_;
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+}
+
 template <typename T>
 void Prefetcher<T>::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] {
-      return stop_ || (running_ && ready_.size() < static_cast<size_t>(depth_));
-    });
+    changed_.wait(lock, [this] { return stop_ || (running_ && std::ssize(ready_) < depth_); });
     if (stop_) return;
     const int64_t generation = generation_;
     const Pass pass = next_;
     const Replica replica = replica_;
-    Made made;
+    Loaded loaded;
     if (!spare_.empty()) {
-      made.batch = std::move(spare_.back());
+      loaded.batch = std::move(spare_.back());
       spare_.pop_back();
     }
     lock.unlock();
     try {
-      if (made.batch == nullptr) made.batch = std::make_unique<Batch<T>>();
-      maker_(pass, replica, made.batch.get());
+      if (loaded.batch == nullptr) loaded.batch = std::make_unique<Batch<T>>();
+      load_(pass, replica, loaded.batch.get());
     } catch (...) {
-      made.error = std::current_exception();
+      loaded.error = std::current_exception();
     }
     lock.lock();
     if (generation != generation_) {
-      spare_.push_back(std::move(made.batch));
+      spare_.push_back(std::move(loaded.batch));
       continue;
     }
-    if (made.error != nullptr) running_ = false;
+    if (loaded.error != nullptr) running_ = false;
     next_.index += next_.stride;
-    ready_.push_back(std::move(made));
+    ready_.push_back(std::move(loaded));
     changed_.notify_all();
   }
 }

@@ -20,7 +20,7 @@ TEST(TextData, StretchesLieSideBySideInTheOrderOfTime) {
   const TestFolder folder;
   // 11 characters, 2 stretches of 4: "abcd" -> "bcde", "efgh" -> "fghi"; the rest is left out.
   EXPECT_EQ(WriteTextDatabase("abcdefghijk", "text", {2, 2}, folder / "db"), 8);
-  const std::unique_ptr<Source> source = OpenLmdb(folder / "db");
+  const std::unique_ptr<Database> source = OpenLmdb(folder / "db");
   std::string seen, next, goes_on;
   Datum datum;
   for (int64_t i = 0; i < source->size(); ++i) {

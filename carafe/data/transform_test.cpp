@@ -18,22 +18,28 @@ using ::testing::HasSubstr;
 
 const uint8_t kPixels[18] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18};
 
-// 2 channels of 3x3: 0..8 and 10..18.
-DatumView Picture() {
-  return {.channels = 2, .height = 3, .width = 3, .label = 0, .bytes = kPixels, .floats = {}};
-}
+// The same pixels, channels of a pixel together.
+const uint8_t kInterleaved[18] = {0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15, 6, 16, 7, 17, 8, 18};
+const Shape kShape = {2, 3, 3};
 
-Transformer Make(const std::string& settings, Phase phase) {
+Sample SampleOf(const ArrayView& image) { return {.arrays = {image}, .box = {}, .file = {}}; }
+
+// 2 channels of 3x3: 0..8 and 10..18.
+Sample Image() { return SampleOf({.shape = kShape, .bytes = kPixels}); }
+
+std::unique_ptr<const Transform> Make(const std::string& settings, Phase phase,
+                                      std::vector<NewStep> first = {}) {
   LayerParameter layer;
   const Place place = ParseText("transform_param { " + settings + " }", "net.prototxt", &layer);
-  return Transformer(layer.transform_param(), phase, {"layer \"d\" (Data)", place});
+  return NewTransform(layer.transform_param(), phase, {"layer \"d\" (Data)", place},
+                      std::move(first));
 }
 
 template <typename T = float>
-std::vector<T> Transformed(const Transformer& transformer, int64_t slot = 0, int64_t pass = 0) {
-  const DatumView picture = Picture();
-  std::vector<T> out(static_cast<size_t>(transformer.OutputShape(picture).Count()));
-  transformer.Apply(picture, MakeRandomKey(5, "d", pass), slot, out.data());
+std::vector<T> Transformed(const std::unique_ptr<const Transform>& transform, int64_t slot = 0,
+                           int64_t pass = 0, const Sample& sample = Image()) {
+  std::vector<T> out(static_cast<size_t>(transform->OutputShape(sample.arrays[0].shape).Count()));
+  transform->Apply(sample, MakeRandomKey(5, "d", pass), slot, out.data());
   return out;
 }
 
@@ -79,7 +85,7 @@ TEST(Transform, TakesTheMeanImageAtThePlaceOfTheCrop) {
 
 TEST(Transform, CropsEverywhereInTrainAndMirrorsInBothPhases) {
   for (const Phase phase : {TRAIN, TEST}) {
-    const Transformer transformer = Make("crop_size: 2 mirror: true", phase);
+    const auto transformer = Make("crop_size: 2 mirror: true", phase);
     std::set<std::vector<float>> seen;
     for (int64_t slot = 0; slot < 200; ++slot) seen.insert(Transformed(transformer, slot));
     EXPECT_EQ(seen.size(), phase == TRAIN ? 8u : 2u);  // 4 places, with and without mirroring
@@ -88,7 +94,7 @@ TEST(Transform, CropsEverywhereInTrainAndMirrorsInBothPhases) {
 }
 
 TEST(Transform, DrawsDependOnPassAndSlotOnly) {
-  const Transformer transformer = Make("crop_size: 1", TRAIN);
+  const auto transformer = Make("crop_size: 1", TRAIN);
   std::vector<std::vector<float>> slots, passes;
   for (int64_t i = 0; i < 20; ++i) {
     EXPECT_EQ(Transformed(transformer, i, 3), Transformed(transformer, i, 3));
@@ -102,10 +108,51 @@ TEST(Transform, DrawsDependOnPassAndSlotOnly) {
 
 TEST(Transform, ReadsFloatRecords) {
   const float values[2] = {0.25f, -1};
-  const DatumView picture{.channels = 1, .height = 1, .width = 2, .floats = values};
-  double out[2];
-  Make("scale: 4", TRAIN).Apply(picture, {}, 0, out);
-  EXPECT_THAT(out, ElementsAre(1, -4));
+  const Sample image = SampleOf({.shape = {1, 1, 2}, .floats = values});
+  EXPECT_THAT(Transformed<double>(Make("scale: 4", TRAIN), 0, 0, image), ElementsAre(1, -4));
+}
+
+TEST(Transform, TreatsInterleavedPixelsLikePlanes) {
+  const TestFolder folder;
+  const Sample image = SampleOf({.shape = kShape, .bytes = kInterleaved, .interleaved = true});
+  const std::string mean = "mean_file: \"" + WriteMean(folder, true) + "\"";
+  for (const std::string& settings :
+       {std::string("scale: 0.5"), std::string("mean_value: 1 mean_value: 12 mirror: true"),
+        "crop_size: 2 mirror: true scale: 3 " + mean}) {
+    const auto transform = Make(settings, TRAIN);
+    for (int64_t slot = 0; slot < 20; ++slot) {
+      EXPECT_EQ(Transformed(transform, slot, 0, image), Transformed(transform, slot)) << settings;
+    }
+  }
+}
+
+TEST(Transform, ResizesBeforeAllOtherSteps) {
+  const uint8_t pixels[2] = {0, 100};
+  const Sample image = SampleOf({.shape = {1, 1, 2}, .bytes = pixels, .interleaved = true});
+  std::vector<NewStep> first;
+  first.push_back(Resize(2, 4));
+  const auto transform = Make("mean_value: 5 crop_size: 2", TEST, std::move(first));
+  EXPECT_EQ(transform->OutputShape(image.arrays[0].shape), (Shape{1, 2, 2}));
+  EXPECT_THAT(Transformed(transform, 0, 0, image), ElementsAre(20, 70, 20, 70));
+}
+
+// A step of a test: every second column.
+class EverySecondColumn final : public TransformStep {
+ public:
+  Shape OutputShape(const Shape& image) const override {
+    return {image[0], image[1], (image[2] + 1) / 2};
+  }
+  void Apply(const SlotDraws&, ImagePlan* plan) const override {
+    plan->column_stride *= 2;
+    plan->frame_width = plan->width = (plan->width + 1) / 2;
+  }
+};
+
+TEST(Transform, TakesANewStep) {
+  std::vector<NewStep> first;
+  first.push_back(std::make_unique<EverySecondColumn>());
+  EXPECT_THAT(Transformed(Make("scale: 2", TEST, std::move(first))),
+              ElementsAre(0, 4, 6, 10, 12, 16, 20, 24, 26, 30, 32, 36));
 }
 
 TEST(Transform, RefusesSettingsThatContradictEachOther) {
@@ -118,24 +165,22 @@ TEST(Transform, RefusesSettingsThatContradictEachOther) {
 
 TEST(Transform, RefusesSettingsThatDoNotFitThePicture) {
   const auto text = [](const std::string& settings) {
-    return ErrorText<ConfigError>([&] { Make(settings, TRAIN).OutputShape(Picture()); });
+    return ErrorText<ConfigError>([&] { Make(settings, TRAIN)->OutputShape(kShape); });
   };
   EXPECT_EQ(text("crop_size: 4"),
-            "net.prototxt:1:19: error: layer \"d\" (Data): crop_size is 4 but the pictures are 3x3 "
-            "(height x width)\n  fix: use a smaller crop_size or larger pictures");
-  EXPECT_EQ(
-      text("mean_value: 1 mean_value: 2 mean_value: 3"),
-      "net.prototxt:1:19: error: layer \"d\" (Data): there are 3 mean values but the pictures "
-      "have 2 channels\n  fix: give one mean_value, or one for each channel");
+            "net.prototxt:1:19: error: layer \"d\" (Data): crop_size is 4 but the images are 3x3 "
+            "(height x width)\n  fix: use a smaller crop_size or larger images");
+  EXPECT_EQ(text("mean_value: 1 mean_value: 2 mean_value: 3"),
+            "net.prototxt:1:19: error: layer \"d\" (Data): there are 3 mean values but the images "
+            "have 2 channels\n  fix: give one mean_value, or one for each channel");
   const TestFolder folder;
   BlobProto mean;
   for (const int dim : {1, 2, 2, 2}) mean.mutable_shape()->add_dim(dim);
   for (int i = 0; i < 8; ++i) mean.add_data(0);
   WriteFileAtomically(folder / "mean", mean.SerializeAsString());
-  EXPECT_THAT(
-      text("crop_size: 2 mean_file: \"" + (folder / "mean") + "\""),
-      HasSubstr("mean is 2x2x2 but the pictures are 2x3x3 (before cropping)\n  fix: use the "
-                "mean file of this data set"));
+  EXPECT_THAT(text("crop_size: 2 mean_file: \"" + (folder / "mean") + "\""),
+              HasSubstr("mean is 2x2x2 but the images are 2x3x3 (before cropping)\n  fix: use the "
+                        "mean file of this data set"));
 }
 
 TEST(Transform, RefusesABrokenMeanFile) {

@@ -9,6 +9,9 @@
 
 #include "carafe/base/error.h"
 #include "carafe/base/file.h"
+#include "carafe/base/index.h"
+#include "carafe/data/datum.h"
+#include "carafe/data/text_list.h"
 
 namespace carafe {
 namespace {
@@ -27,6 +30,17 @@ class Words {
     Next<int64_t>("an index");
     return true;
   }
+  Box NextBox() {
+    Box box;
+    for (int* corner : {&box.x1, &box.y1, &box.x2, &box.y2}) {
+      *corner = Next<int>("corner");
+      if (std::abs(*corner) > kFarthest) Fail(fmt::format("has the corner {}", *corner));
+    }
+    if (box.x2 < box.x1 || box.y2 < box.y1) {
+      Fail(fmt::format("has a window from ({}, {}) to ({}, {})", box.x1, box.y1, box.x2, box.y2));
+    }
+    return box;
+  }
   template <typename V>
   V Next(const char* what) {
     V value{};
@@ -35,7 +49,7 @@ class Words {
   }
   [[noreturn]] void Fail(const std::string& what) const {
     throw DataError(path_, image_, what,
-                    "a picture is: # index, path, channels, height, width, number of windows, and "
+                    "an image is: # index, path, channels, height, width, number of windows, and "
                     "for each window: class overlap x1 y1 x2 y2");
   }
 
@@ -45,7 +59,7 @@ class Words {
   int64_t image_ = -1;
 };
 
-// [begin, end] of one axis: the part inside the picture, and how much of it lies before and behind.
+// [begin, end] of one axis: the part inside the image, and how much of it lies before and behind.
 struct Span {
   int64_t begin, end;      // inside, both included
   int64_t before, behind;  // outside
@@ -59,14 +73,14 @@ Span Clipped(int64_t begin, int64_t end, int64_t extent) {
   return {begin + before, end - behind, before, behind};
 }
 
-Picture Part(const Picture& picture, const Span& rows, const Span& columns) {
+Picture Part(const PictureView& picture, const Span& rows, const Span& columns) {
   Picture part{rows.size(), columns.size(), picture.channels, {}};
   const auto row_bytes = static_cast<size_t>(part.width * part.channels);
   part.pixels.resize(static_cast<size_t>(part.height) * row_bytes);
   for (int64_t y = 0; y < part.height; ++y) {
     const int64_t from = ((rows.begin + y) * picture.width + columns.begin) * picture.channels;
-    std::memcpy(part.pixels.data() + static_cast<size_t>(y) * row_bytes,
-                picture.pixels.data() + from, row_bytes);
+    std::memcpy(part.pixels.data() + static_cast<size_t>(y) * row_bytes, picture.pixels + from,
+                row_bytes);
   }
   return part;
 }
@@ -86,50 +100,108 @@ void Mirror(Picture* picture) {
 
 WindowFile ReadWindowFile(const WindowDataParameter& param) {
   WindowFile file;
+  std::vector<Window> background;
   Words words(param.source());
   while (words.NextImage()) {
     const auto image = static_cast<int64_t>(file.images.size());
     file.images.push_back(param.root_folder() + words.Next<std::string>("path"));
-    file.channels = words.Next<int64_t>("number of channels");
-    words.Next<int64_t>("height");
-    words.Next<int64_t>("width");
+    words.Next<int64_t>("number of channels");
+    const auto height = words.Next<int64_t>("height"), width = words.Next<int64_t>("width");
+    if (image == 0) {
+      file.height = height;
+      file.width = width;
+    }
     const auto count = words.Next<int64_t>("number of windows");
     for (int64_t i = 0; i < count; ++i) {
       Window window{.image = image};
       window.label = words.Next<int>("class");
       const auto overlap = words.Next<float>("overlap");
-      for (int* corner : {&window.x1, &window.y1, &window.x2, &window.y2}) {
-        *corner = words.Next<int>("corner");
-        if (std::abs(*corner) > kFarthest) words.Fail(fmt::format("has the corner {}", *corner));
-      }
-      if (window.x2 < window.x1 || window.y2 < window.y1) {
-        words.Fail(fmt::format("has a window from ({}, {}) to ({}, {})", window.x1, window.y1,
-                               window.x2, window.y2));
-      }
+      window.box = words.NextBox();
       if (overlap >= param.fg_threshold()) {
         if (window.label <= 0) words.Fail("has a window of the foreground with class 0 or below");
-        file.foreground.push_back(window);
+        file.windows.push_back(window);
       } else if (overlap < param.bg_threshold()) {
         window.label = 0;
-        file.background.push_back(window);
+        background.push_back(window);
       }
     }
   }
   if (file.images.empty()) {
-    throw DataError(param.source(), -1, "the file names no picture",
+    throw DataError(param.source(), -1, "the file names no image",
                     "give a window file as R-CNN writes it");
   }
+  file.foreground = static_cast<int64_t>(file.windows.size());
+  file.windows.insert(file.windows.end(), background.begin(), background.end());
   return file;
 }
 
-WindowCut CutWindow(const Picture& picture, const Window& window, const WindowShape& shape,
+class WindowSet::Reader final : public RecordReader {
+ public:
+  explicit Reader(const WindowSet& set) : set_(set) {}
+
+  const Sample& Read(int64_t index) override {
+    const Window& window = At(set_.file_.windows, index);
+    const std::string& path = At(set_.file_.images, window.image);
+    picture_ = set_.cached_.empty() ? ReadPicture(path, PictureMode::kColor)
+                                    : DecodePicture(At(set_.cached_, window.image),
+                                                    PictureMode::kColor, {.file = path});
+    SetImage(picture_, &image_.image());
+    image_.set_label(window.label);
+    image_.sample().box = window.box;
+    image_.sample().file = path;
+    return image_.sample();
+  }
+
+ private:
+  const WindowSet& set_;
+  Picture picture_;
+  LabelledImage image_;
+};
+
+WindowSet::WindowSet(const WindowDataParameter& param)
+    : param_(param), file_(ReadWindowFile(param)) {
+  if (!param.cache_images()) return;
+  for (const std::string& path : file_.images) cached_.push_back(ReadFile(path));
+}
+
+std::string WindowSet::Fingerprint() const { return TextList(param_.source()).Fingerprint(); }
+
+std::string WindowSet::Describe(int64_t index) const {
+  const Window& window = At(file_.windows, index);
+  return fmt::format("the window ({}, {}) to ({}, {}) of {}", window.box.x1, window.box.y1,
+                     window.box.x2, window.box.y2, At(file_.images, window.image));
+}
+
+// No image is read: the windows are scaled to one size anyway.
+Shapes WindowSet::SampleShapes() const {
+  return {{kChannels, std::max<int64_t>(0, file_.height), std::max<int64_t>(0, file_.width)},
+          Shape()};
+}
+
+std::unique_ptr<RecordReader> WindowSet::NewReader() const {
+  return std::make_unique<Reader>(*this);
+}
+
+int64_t WindowSet::Choose(bool foreground, uint32_t bits) const {
+  const int64_t first = foreground ? 0 : file_.foreground;
+  const int64_t count = foreground ? file_.foreground : size() - file_.foreground;
+  if (count == 0) {
+    throw DataError(
+        param_.source(), -1,
+        fmt::format("there is no window of the {}", foreground ? "foreground" : "background"),
+        "check fg_threshold, bg_threshold and fg_fraction against the file");
+  }
+  return first + bits % count;
+}
+
+WindowCut CutWindow(const PictureView& picture, const Box& window, const WindowShape& shape,
                     bool mirror, const PictureOrigin& origin) {
   // In float, as Caffe computes it: the double result is sometimes rounded the other way.
   const auto crop = static_cast<float>(shape.crop);
   const bool expand = shape.context_pad > 0 || shape.square;
   int64_t x1 = window.x1, y1 = window.y1, x2 = window.x2, y2 = window.y2;
   if (expand) {
-    // So that the window itself fills what is left of the square between the pads.
+    // So that the window itself fills the square between the pads.
     const float grow = crop / static_cast<float>(shape.crop - 2 * shape.context_pad);
     float half_height = static_cast<float>(y2 - y1 + 1) / 2;
     float half_width = static_cast<float>(x2 - x1 + 1) / 2;
@@ -145,9 +217,9 @@ WindowCut CutWindow(const Picture& picture, const Window& window, const WindowSh
   const bool outside = rows.before + rows.behind + columns.before + columns.behind > 0;
   if (rows.size() < 1 || columns.size() < 1 || (!expand && outside)) {
     origin.Fail(
-        fmt::format("the window ({}, {}) to ({}, {}) lies outside the picture of {}x{}", window.x1,
+        fmt::format("the window ({}, {}) to ({}, {}) lies outside the image of {}x{}", window.x1,
                     window.y1, window.x2, window.y2, picture.height, picture.width),
-        "make the window file for these pictures again");
+        "make the window file for these images again");
   }
   // What the visible part and the pads in front of it measure in the square.
   const auto scaled = [&](int64_t length, const Span& span) {
@@ -164,5 +236,31 @@ WindowCut CutWindow(const Picture& picture, const Window& window, const WindowSh
   if (mirror) Mirror(&cut.picture);
   return cut;
 }
+
+namespace {
+
+class WarpWindowStep final : public TransformStep {
+ public:
+  explicit WarpWindowStep(const WindowShape& shape) : shape_(shape) {}
+  Shape OutputShape(const Shape& image) const override {
+    return {image[0], shape_.crop, shape_.crop};
+  }
+  void Apply(const SlotDraws&, ImagePlan* plan) const override {
+    WindowCut cut =
+        CutWindow(plan->Pixels(), plan->box, shape_, plan->mirror, {.file = plan->file});
+    plan->SetPixels(std::move(cut.picture));
+    plan->mirror = false;  // it is done
+    plan->frame_height = plan->frame_width = shape_.crop;
+    plan->top = cut.top;
+    plan->left = cut.left;
+  }
+
+ private:
+  const WindowShape shape_;
+};
+
+}  // namespace
+
+NewStep WarpWindow(const WindowShape& shape) { return std::make_unique<WarpWindowStep>(shape); }
 
 }  // namespace carafe

@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 
 namespace carafe {
 namespace {
 
-constexpr int32_t kGoodbye = -1;
-constexpr int32_t kAnswer = -2;  // says what has arrived, and nothing else
-constexpr int kLast = 1 << 30;   // the priority of what follows everything else
+// Headers of the channel itself, in Header::transfer.
+constexpr int32_t kClose = -1;
+constexpr int32_t kAck = -2;          // acknowledges, and carries nothing else
+constexpr int64_t kLast = INT64_MAX;  // the priority of what goes after everything else
 
 int PayloadTag(const ChannelTags& tags, uint32_t sequence) {
   return tags.first_payload + static_cast<int>(sequence % ChannelTags::kPayloads);
@@ -25,89 +27,115 @@ Channel::Channel(int rank, int size, const std::vector<int>& peers, const Channe
                  size_t longest, size_t step_bytes)
     : tags_(tags),
       longest_(longest),
-      most_under_way_(std::max(kWindow * longest, step_bytes / kPartUnderWay)),
+      max_in_flight_(std::max(kWindow * longest, step_bytes / kInFlightDivisor)),
       peers_(peers),
       state_(size),
       listening_(peers.size()) {
   for (int peer : peers_) {
-    Ensure(peer != rank && peer >= 0 && peer < size, "a channel to nowhere");
+    Ensure(peer != rank && peer >= 0 && peer < size, "a channel to a rank that does not exist");
     state_[peer] = std::make_unique<Peer>();
-    state_[peer]->flying.resize(kWindow + 1);
+    state_[peer]->slots.resize(kWindow + 1);
   }
 }
 
-void Channel::Send(int to, const Notice& notice, const void* data, int priority, uint64_t ticket) {
-  state_[to]->queue.push({priority, order_++, notice, data, ticket});
+void Channel::Send(int to, const Header& header, const void* data, int64_t priority,
+                   uint64_t ticket) {
+  state_[to]->queue.push({priority, order_++, header, data, ticket});
   ++open_;
-  bytes_sent_ += static_cast<int64_t>(notice.bytes);
+  bytes_sent_ += static_cast<int64_t>(header.bytes);
 }
 
 void Channel::Close() {
   if (std::exchange(closed_, true)) return;
-  for (int peer : peers_) Send(peer, {.journey = kGoodbye}, nullptr, kLast, 0);
+  for (int peer : peers_) Send(peer, {.transfer = kClose}, nullptr, kLast, 0);
 }
 
-bool Channel::Poll(Transport& transport, ChannelEvents& events) {
+bool Channel::Poll(Transport& transport, ChannelEvents& events, double now) {
+  now_ = now;
   bool moved = false;
   started_ = true;
   for (int rank : peers_) {
     Peer& peer = *state_[rank];
-    const bool received = PollReceives(transport, rank, peer, events);
-    // What has come may cause a message, which then says that it has arrived.
+    bool received = PollHeaders(transport, rank, peer, events);
+    received |= PollPayloads(transport, rank, peer, events);
+    // What has arrived may cause a message, which then carries the acknowledgement.
     moved |= PollSends(transport, rank, peer, !received, events) || received;
   }
   return moved;
 }
 
-// The messages of this peer that have arrived whole: all before the first that has not.
+// Number of the peer's messages that have arrived whole: all before the first that has not.
 uint32_t Channel::Arrived(const Peer& peer) {
-  return peer.incoming.empty() ? peer.heard : peer.incoming.front().notice.sequence;
+  return peer.incoming.empty() ? peer.received : peer.incoming.front().header.sequence;
 }
 
-bool Channel::OwesAnswer(const Peer& peer) const {
-  return static_cast<int32_t>(peer.asked - peer.told) > 0 && Arrived(peer) != peer.told && !closed_;
+bool Channel::OwesAck(const Peer& peer) const {
+  return static_cast<int32_t>(peer.ack_requested - peer.ack_sent) > 0 &&
+         Arrived(peer) != peer.ack_sent && !closed_;
 }
 
-bool Channel::OwesAnswer() const {
+bool Channel::OwesAck() const {
   return std::any_of(peers_.begin(), peers_.end(),
-                     [this](int rank) { return OwesAnswer(*state_[rank]); });
+                     [this](int rank) { return OwesAck(*state_[rank]); });
 }
 
-void Channel::Answered(Peer& peer, uint32_t arrived) {
-  // Sequences go round: what counts is the difference.
-  while (!peer.unanswered.empty() &&
-         static_cast<int32_t>(arrived - peer.unanswered.front().first) > 0) {
-    peer.under_way -= peer.unanswered.front().second;
-    peer.unanswered.pop_front();
+void Channel::OnAck(Peer& peer, uint32_t acknowledged) {
+  // Sequence numbers wrap around, so their difference is compared.
+  while (!peer.unacknowledged.empty() &&
+         static_cast<int32_t>(acknowledged - peer.unacknowledged.front().first) > 0) {
+    peer.in_flight -= peer.unacknowledged.front().second;
+    peer.unacknowledged.pop_front();
   }
 }
 
-// Whoever may not has asked with its last message: more than half of what may be is under way.
-bool Channel::MayLaunch(const Peer& peer, const Outgoing& next) const {
-  return peer.gone || peer.under_way == 0 || peer.under_way + next.notice.bytes <= most_under_way_;
+// A sender that may not send has asked for an acknowledgement already: with the message by which
+// more than half of max_in_flight_ became in flight.
+bool Channel::MaySend(const Peer& peer, const Outgoing& next) const {
+  return peer.closed || peer.in_flight == 0 || peer.in_flight + next.header.bytes <= max_in_flight_;
 }
 
-bool Channel::PollSends(Transport& transport, int rank, Peer& peer, bool answer,
+// Whether Limit lets this message leave now, and no other one is more urgent that could leave.
+bool Channel::HasTurn(const Outgoing& next) const {
+  if (!pace_.limited()) return true;
+  if (!pace_.Allows(now_)) return false;
+  return std::none_of(peers_.begin(), peers_.end(), [&](int rank) {
+    const Peer& peer = *state_[rank];
+    return !peer.queue.empty() && next < peer.queue.top() && MaySend(peer, peer.queue.top()) &&
+           std::any_of(peer.slots.begin(), peer.slots.begin() + kWindow,
+                       [](const SendSlot& slot) { return !slot.busy; });
+  });
+}
+
+double Channel::NextSend() const {
+  if (!pace_.limited() || pace_.Allows(now_)) return -1;
+  const bool waits = std::any_of(peers_.begin(), peers_.end(),
+                                 [this](int rank) { return !state_[rank]->queue.empty(); });
+  return waits ? pace_.free_at() : -1;
+}
+
+bool Channel::PollSends(Transport& transport, int rank, Peer& peer, bool may_ack,
                         ChannelEvents& events) {
   bool moved = false;
-  for (size_t i = 0; i < peer.flying.size(); ++i) {
-    Flying& flying = peer.flying[i];
-    if (flying.busy) {
-      if (flying.header != 0 && transport.Done(flying.header)) flying.header = 0;
-      if (flying.payload != 0 && transport.Done(flying.payload)) flying.payload = 0;
-      if (flying.header != 0 || flying.payload != 0) continue;
-      flying.busy = false;
+  for (size_t i = 0; i < peer.slots.size(); ++i) {
+    SendSlot& slot = peer.slots[i];
+    if (slot.busy) {
+      if (slot.header_request != 0 && transport.Done(slot.header_request)) slot.header_request = 0;
+      if (slot.payload_request != 0 && transport.Done(slot.payload_request))
+        slot.payload_request = 0;
+      if (slot.header_request != 0 || slot.payload_request != 0) continue;
+      slot.busy = false;
       --open_;
       moved = true;
-      if (flying.notice.journey >= 0) events.OnSent(flying.ticket);
+      if (slot.header.transfer >= 0) events.OnSent(slot.ticket);
     }
     if (i == kWindow) {
-      if (!answer || !OwesAnswer(peer)) continue;
+      if (!may_ack || !OwesAck(peer)) continue;
       ++open_;
-      Launch(transport, rank, peer, flying, {.notice = {.journey = kAnswer}});
+      StartSend(transport, rank, peer, slot, {.header = {.transfer = kAck}});
       moved = true;
-    } else if (!peer.queue.empty() && MayLaunch(peer, peer.queue.top())) {
-      Launch(transport, rank, peer, flying, peer.queue.top());
+    } else if (!peer.queue.empty() && MaySend(peer, peer.queue.top()) &&
+               HasTurn(peer.queue.top())) {
+      StartSend(transport, rank, peer, slot, peer.queue.top());
       peer.queue.pop();
       moved = true;
     }
@@ -115,124 +143,141 @@ bool Channel::PollSends(Transport& transport, int rank, Peer& peer, bool answer,
   return moved;
 }
 
-void Channel::Launch(Transport& transport, int rank, Peer& peer, Flying& flying,
-                     const Outgoing& next) {
-  const size_t bytes = next.notice.bytes;
-  Notice& notice = flying.notice;
-  notice = next.notice;
-  notice.sequence = peer.sent++;
-  notice.arrived = peer.told = Arrived(peer);
-  if (bytes > 0 && transport.BuffersSends(rank)) {
-    peer.under_way += bytes;
-    peer.unanswered.emplace_back(notice.sequence, bytes);
-    notice.answer = peer.under_way > most_under_way_ / 2 ? 1 : 0;
+void Channel::StartSend(Transport& transport, int rank, Peer& peer, SendSlot& slot,
+                        const Outgoing& next) {
+  const size_t bytes = next.header.bytes;
+  Header& header = slot.header;
+  header = next.header;
+  header.sequence = peer.sent++;
+  header.acknowledged = peer.ack_sent = Arrived(peer);
+  if (bytes > 0 && transport.link(rank).buffers_sends) {
+    peer.in_flight += bytes;
+    peer.unacknowledged.emplace_back(header.sequence, bytes);
+    header.wants_ack = peer.in_flight > max_in_flight_ / 2 ? 1 : 0;
   }
-  flying.ticket = next.ticket;
-  flying.busy = true;
-  if (bytes > 0 && next.data && sizeof(Notice) + bytes <= transport.ShortMessage(rank)) {
-    notice.inside = 1;
-    flying.letter.resize(sizeof(Notice) + bytes);
-    std::memcpy(flying.letter.data(), &notice, sizeof(Notice));
-    std::memcpy(flying.letter.data() + sizeof(Notice), next.data, bytes);
-    flying.header = transport.Send(rank, tags_.header, flying.letter.data(), flying.letter.size());
+  pace_.Sent(sizeof(Header) + bytes, now_);
+  slot.ticket = next.ticket;
+  slot.busy = true;
+  if (bytes > 0 && next.data &&
+      sizeof(Header) + bytes <= transport.link(rank).short_message_bytes) {
+    header.payload_inside = 1;
+    slot.frame.resize(sizeof(Header) + bytes);
+    std::memcpy(slot.frame.data(), &header, sizeof(Header));
+    std::memcpy(slot.frame.data() + sizeof(Header), next.data, bytes);
+    slot.header_request = transport.Send(rank, tags_.header, slot.frame.data(), slot.frame.size());
     return;
   }
-  flying.header = transport.Send(rank, tags_.header, &notice, sizeof(Notice));
+  slot.header_request = transport.Send(rank, tags_.header, &header, sizeof(Header));
   if (bytes > 0)
-    flying.payload = transport.Send(rank, PayloadTag(tags_, notice.sequence), next.data, bytes);
+    slot.payload_request =
+        transport.Send(rank, PayloadTag(tags_, header.sequence), next.data, bytes);
 }
 
-Channel::Request Channel::Listen(Transport& transport, int rank, Peer& peer) {
-  const size_t room =
-      std::max(sizeof(Notice), std::min(transport.ShortMessage(rank), sizeof(Notice) + longest_));
-  if (peer.next.empty() && !spare_.empty()) {
-    peer.next = std::move(spare_.back());
-    spare_.pop_back();
+Channel::Request Channel::ReceiveHeader(Transport& transport, int rank, Peer& peer) {
+  const size_t longest_frame =
+      std::max(sizeof(Header),
+               std::min(transport.link(rank).short_message_bytes, sizeof(Header) + longest_));
+  if (peer.frame.empty() && !spare_frames_.empty()) {
+    peer.frame = std::move(spare_frames_.back());
+    spare_frames_.pop_back();
   }
-  peer.next.resize(room);
-  peer.next_bytes = sizeof(Notice);
-  if (room == sizeof(Notice)) return transport.Receive(rank, tags_.header, peer.next.data(), room);
-  return transport.ReceiveShort(rank, tags_.header, peer.next.data(), room, &peer.next_bytes);
+  peer.frame.resize(longest_frame);
+  peer.frame_bytes = sizeof(Header);
+  if (longest_frame == sizeof(Header))
+    return transport.Receive(rank, tags_.header, peer.frame.data(), longest_frame);
+  return transport.capabilities().short_messages->ReceiveUpTo(rank, tags_.header, peer.frame.data(),
+                                                              longest_frame, &peer.frame_bytes);
 }
 
-Notice Channel::Heard(int rank, Peer& peer) {
-  Notice notice;
-  if (peer.next_bytes >= sizeof(Notice)) std::memcpy(&notice, peer.next.data(), sizeof(Notice));
-  if (peer.next_bytes != sizeof(Notice) + (notice.inside ? notice.bytes : 0))
-    throw CommError(
-        fmt::format("a message of rank {} has {} bytes, which are not what it announces", rank,
-                    peer.next_bytes),
-        "all ranks must run the same program");
-  if (notice.sequence != peer.heard++)
+Header Channel::ReadHeader(int rank, Peer& peer) {
+  Header header;
+  if (peer.frame_bytes >= sizeof(Header)) std::memcpy(&header, peer.frame.data(), sizeof(Header));
+  if (peer.frame_bytes != sizeof(Header) + (header.payload_inside ? header.bytes : 0))
+    throw CommError(fmt::format("a message of rank {} has {} bytes, which are not what it "
+                                "announces",
+                                rank, peer.frame_bytes),
+                    "all ranks must run the same program");
+  if (header.sequence != peer.received++)
     throw CommError(fmt::format("message {} of rank {} came where message {} was due",
-                                notice.sequence, rank, peer.heard - 1),
+                                header.sequence, rank, peer.received - 1),
                     "the network between the ranks loses or repeats messages");
-  return notice;
+  return header;
 }
 
-Loan Channel::LendLetter(Peer& peer) {
-  auto free = std::find_if(lent_.begin(), lent_.end(), [](const auto& l) { return l.empty(); });
-  if (free == lent_.end()) free = lent_.emplace(lent_.end());
-  *free = std::exchange(peer.next, {});
-  return {.letter = static_cast<int>(free - lent_.begin())};
+PayloadView Channel::KeepFrame(Peer& peer) {
+  auto free = std::find_if(viewed_frames_.begin(), viewed_frames_.end(),
+                           [](const auto& frame) { return frame.empty(); });
+  if (free == viewed_frames_.end()) free = viewed_frames_.emplace(viewed_frames_.end());
+  *free = std::exchange(peer.frame, {});
+  return {.frame = static_cast<int>(free - viewed_frames_.begin())};
 }
 
-const void* Channel::Lent(const Transport& transport, const Loan& loan) const {
-  if (loan.letter < 0) return transport.Lent(loan.request);
-  return lent_[static_cast<size_t>(loan.letter)].data() + sizeof(Notice);
+const void* Channel::Content(const Transport& transport, const PayloadView& view) const {
+  if (view.frame < 0) return transport.capabilities().zero_copy->view(view.request);
+  return At(viewed_frames_, view.frame).data() + sizeof(Header);
 }
 
-void Channel::Return(Transport& transport, const Loan& loan) {
-  if (loan.letter < 0) return transport.Return(loan.request);
-  spare_.push_back(std::exchange(lent_[static_cast<size_t>(loan.letter)], {}));
+void Channel::Release(Transport& transport, const PayloadView& view) {
+  if (view.frame < 0) return transport.capabilities().zero_copy->ReleaseView(view.request);
+  spare_frames_.push_back(std::exchange(At(viewed_frames_, view.frame), {}));
 }
 
-bool Channel::PollReceives(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
+// Takes or requests the payload that this header announces.
+Channel::Incoming Channel::StartPayload(Transport& transport, int rank, Peer& peer,
+                                        const Header& header, ChannelEvents& events) {
+  if (header.bytes > Transport::kMaxBytes)
+    throw InternalError("a message announces more bytes than any message has");
+  const bool inside = header.payload_inside != 0;
+  ZeroCopy* zero_copy = transport.capabilities().zero_copy;
+  const PayloadTarget target = events.TargetFor(
+      rank, header, inside || (zero_copy && zero_copy->CanView(rank, header.bytes)));
+  const int tag = PayloadTag(tags_, header.sequence);
+  Incoming incoming{.header = header};
+  if (inside && target.zero_copy) {
+    incoming.view = KeepFrame(peer);
+  } else if (inside) {
+    if (target.memory) std::memcpy(target.memory, peer.frame.data() + sizeof(Header), header.bytes);
+  } else if (target.zero_copy) {
+    incoming.payload = zero_copy->ReceiveView(rank, tag, header.bytes);
+    incoming.view = {.request = incoming.payload};
+  } else if (header.bytes > 0) {
+    incoming.payload = transport.Receive(rank, tag, target.memory, header.bytes);
+  }
+  return incoming;
+}
+
+bool Channel::PollHeaders(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
   bool moved = false;
-  while (!peer.gone) {
-    if (peer.header == 0) peer.header = Listen(transport, rank, peer);
-    if (!transport.Done(peer.header)) break;
-    peer.header = 0;
+  while (!peer.closed) {
+    if (peer.header_request == 0) peer.header_request = ReceiveHeader(transport, rank, peer);
+    if (!transport.Done(peer.header_request)) break;
+    peer.header_request = 0;
     moved = true;
-    const Notice notice = Heard(rank, peer);
-    Answered(peer, notice.arrived);
-    if (notice.answer) peer.asked = notice.sequence + 1;
-    if (notice.journey == kAnswer) continue;
-    if (notice.journey == kGoodbye) {
-      peer.gone = true;
+    const Header header = ReadHeader(rank, peer);
+    OnAck(peer, header.acknowledged);
+    if (header.wants_ack) peer.ack_requested = header.sequence + 1;
+    if (header.transfer == kAck) continue;
+    if (header.transfer == kClose) {
+      peer.closed = true;
       --listening_;
       break;
     }
     ++open_;
-    if (notice.bytes > Transport::kMaxBytes)
-      throw InternalError("a message announces more bytes than any message has");
-    const bool inside = notice.inside != 0;
-    const PayloadPlace place =
-        events.PlaceFor(rank, notice, inside || transport.CanLend(rank, notice.bytes));
-    const int tag = PayloadTag(tags_, notice.sequence);
-    Incoming incoming{.notice = notice};
-    if (inside && place.borrow) {
-      incoming.loan = LendLetter(peer);
-    } else if (inside) {
-      if (place.memory) std::memcpy(place.memory, peer.next.data() + sizeof(Notice), notice.bytes);
-    } else if (place.borrow) {
-      incoming.payload = transport.Borrow(rank, tag, notice.bytes);
-      incoming.loan = {.request = incoming.payload};
-    } else if (notice.bytes > 0) {
-      incoming.payload = transport.Receive(rank, tag, place.memory, notice.bytes);
-    }
-    peer.incoming.push_back(incoming);
+    peer.incoming.push_back(StartPayload(transport, rank, peer, header, events));
   }
+  return moved;
+}
+
+bool Channel::PollPayloads(Transport& transport, int rank, Peer& peer, ChannelEvents& events) {
+  bool moved = false;
   while (!peer.incoming.empty()) {
-    const Incoming& first = peer.incoming.front();
+    const Incoming first = peer.incoming.front();
     if (first.payload != 0 && !transport.Done(first.payload)) break;
-    const Notice notice = first.notice;
-    const Loan loan = first.loan;
     peer.incoming.pop_front();
     --open_;
-    bytes_received_ += static_cast<int64_t>(notice.bytes);
+    bytes_received_ += static_cast<int64_t>(first.header.bytes);
     moved = true;
-    events.OnArrived(rank, notice, loan);
+    events.OnArrived(rank, first.header, first.view);
   }
   return moved;
 }

@@ -9,7 +9,7 @@
 
 #include "carafe/base/error.h"
 #include "carafe/comm/thread_transport.h"
-#include "tests/support/wrapped_transport.h"
+#include "carafe/comm/transport_decorator.h"
 
 namespace carafe {
 namespace {
@@ -17,17 +17,16 @@ namespace {
 constexpr ChannelTags kTags{100, 1000};
 
 // Counts what is sent through another transport.
-class CountingTransport final : public WrappedTransport {
+class CountingTransport final : public TransportDecorator {
  public:
-  using WrappedTransport::WrappedTransport;
+  explicit CountingTransport(std::unique_ptr<Transport>&& inner)
+      : TransportDecorator(std::move(inner), inner->capabilities()) {}
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     ++sent;
-    return inner_->Send(to, tag, data, bytes);
+    return inner().Send(to, tag, data, bytes);
   }
-  bool BuffersSends(int /*peer*/) const override { return buffers; }
-  size_t ShortMessage(int /*peer*/) const override { return short_message; }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    return inner_->ReceiveShort(from, tag, data, most, got);
+  LinkTraits link(int /*peer*/) const override {
+    return {.buffers_sends = buffers, .short_message_bytes = short_message};
   }
 
   int sent = 0;
@@ -37,22 +36,22 @@ class CountingTransport final : public WrappedTransport {
 
 class Inbox final : public ChannelEvents {
  public:
-  PayloadPlace PlaceFor(int /*from*/, const Notice& notice, bool can_borrow) override {
-    if (borrows && can_borrow) return {.borrow = true};
-    arrived.emplace_back(notice.bytes, '?');
+  PayloadTarget TargetFor(int /*from*/, const Header& header, bool can_view) override {
+    if (views_frames && can_view) return {.zero_copy = true};
+    arrived.emplace_back(header.bytes, '?');
     return {.memory = arrived.back().data()};
   }
-  void OnArrived(int, const Notice&, const Loan& loan) override {
+  void OnArrived(int, const Header&, const PayloadView& view) override {
     ++complete;
-    if (loan) loans.push_back(loan);
+    if (view) views.push_back(view);
   }
   void OnSent(uint64_t ticket) override { sent.push_back(ticket); }
 
   std::vector<std::string> arrived;
   size_t complete = 0;
   std::vector<uint64_t> sent;
-  bool borrows = false;  // where it can
-  std::vector<Loan> loans;
+  bool views_frames = false;  // chooses zero_copy where it can
+  std::vector<PayloadView> views;
 };
 
 // Two ranks of which the first sends, in one thread.
@@ -89,7 +88,7 @@ struct Pair {
 };
 
 TEST(Channel, SendsAShortPayloadInsideItsHeaderAndALongOneBehindIt) {
-  Pair pair(sizeof(Notice) + 1000);
+  Pair pair(sizeof(Header) + 1000);
   const std::vector<std::string> texts = {std::string(1, 'a'), std::string(1000, 'b'),
                                           std::string(1001, 'c'), std::string(3000, 'd'), ""};
   for (size_t i = 0; i < texts.size(); ++i) pair.Send(texts[i], i);
@@ -100,31 +99,31 @@ TEST(Channel, SendsAShortPayloadInsideItsHeaderAndALongOneBehindIt) {
   EXPECT_EQ(pair.outbox.sent.size(), texts.size());
 }
 
-TEST(Channel, LendsLettersUntilTheyAreReturned) {
-  Pair pair(sizeof(Notice) + 1000, 1000);
-  pair.inbox.borrows = true;
+TEST(Channel, KeepsViewedFramesUntilTheyAreReleased) {
+  Pair pair(sizeof(Header) + 1000, 1000);
+  pair.inbox.views_frames = true;
   std::vector<std::string> texts;
   for (char c : {'a', 'b', 'c'}) texts.emplace_back(1000, c);
   for (size_t i = 0; i < texts.size(); ++i) pair.Send(texts[i], i);
   pair.PollUntilQuiet();
-  const auto content = [&](const Loan& loan) {
-    return static_cast<const char*>(pair.receiver.Lent(pair.second, loan));
+  const auto content = [&](const PayloadView& view) {
+    return static_cast<const char*>(pair.receiver.Content(pair.second, view));
   };
-  ASSERT_EQ(pair.inbox.loans.size(), texts.size());
+  ASSERT_EQ(pair.inbox.views.size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i)
-    EXPECT_EQ(std::string(content(pair.inbox.loans[i]), 1000), texts[i]);
-  // Memory that was returned is used again, what is lent still is not.
-  const char* second = content(pair.inbox.loans[1]);
-  pair.receiver.Return(pair.second, pair.inbox.loans[1]);
+    EXPECT_EQ(std::string(content(pair.inbox.views[i]), 1000), texts[i]);
+  // A released frame is used again, one that is still viewed is not.
+  const char* second = content(pair.inbox.views[1]);
+  pair.receiver.Release(pair.second, pair.inbox.views[1]);
   const std::string more(1000, 'd');
   for (uint64_t i = 3; i < 5; ++i) {
     pair.Send(more, i);
     pair.PollUntilQuiet();
   }
-  ASSERT_EQ(pair.inbox.loans.size(), texts.size() + 2);
-  EXPECT_EQ(content(pair.inbox.loans[4]), second);
-  EXPECT_EQ(std::string(content(pair.inbox.loans[0]), 1000), texts[0]);
-  EXPECT_EQ(std::string(content(pair.inbox.loans[2]), 1000), texts[2]);
+  ASSERT_EQ(pair.inbox.views.size(), texts.size() + 2);
+  EXPECT_EQ(content(pair.inbox.views[4]), second);
+  EXPECT_EQ(std::string(content(pair.inbox.views[0]), 1000), texts[0]);
+  EXPECT_EQ(std::string(content(pair.inbox.views[2]), 1000), texts[2]);
 }
 
 TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
@@ -136,24 +135,24 @@ TEST(Channel, SendsTwoMessagesWhereMessagesCostLittle) {
   EXPECT_EQ(pair.first.sent, 2);
 }
 
-TEST(Channel, LetsWhatIsUrgentPassWhatHasNotLeftYet) {
-  Pair pair(sizeof(Notice) + 1000, 1000, true);
+TEST(Channel, SendsUrgentMessagesBeforeThoseThatHaveNotLeftYet) {
+  Pair pair(sizeof(Header) + 1000, 1000, true);
   const std::string bulk(1000, 'b');
   const std::string urgent = "now";
   constexpr size_t kBulk = 10;
   for (size_t i = 0; i < kBulk; ++i) pair.Send(bulk, i, 1);
   for (int i = 0; i < 5; ++i) pair.sender.Poll(pair.first, pair.outbox);
-  EXPECT_EQ(pair.first.sent, Channel::kWindow) << "nobody has said that anything arrived";
+  EXPECT_EQ(pair.first.sent, Channel::kWindow) << "nothing was acknowledged";
   pair.Send(urgent, kBulk, 0);
   pair.PollUntilQuiet();
   ASSERT_EQ(pair.inbox.arrived.size(), kBulk + 1);
   EXPECT_EQ(pair.inbox.arrived[Channel::kWindow], urgent);
   EXPECT_EQ(pair.outbox.sent.size(), kBulk + 1);
-  EXPECT_FALSE(pair.receiver.OwesAnswer());
+  EXPECT_FALSE(pair.receiver.OwesAck());
 }
 
-TEST(Channel, AnswersNothingWhereLittleIsUnderWay) {
-  Pair pair(sizeof(Notice) + 1000, 1000, true);
+TEST(Channel, AcknowledgesNothingWhileLittleIsInFlight) {
+  Pair pair(sizeof(Header) + 1000, 1000, true);
   const std::string text(1000, 'b');
   pair.Send(text, 0);
   pair.PollUntilQuiet();
@@ -161,23 +160,23 @@ TEST(Channel, AnswersNothingWhereLittleIsUnderWay) {
   EXPECT_EQ(pair.second.sent, 0);
 }
 
-TEST(Channel, AnswersWithTheMessagesThatItHas) {
-  Pair pair(sizeof(Notice) + 1000, 1000, true);
+TEST(Channel, AcknowledgesInTheMessagesThatItSends) {
+  Pair pair(sizeof(Header) + 1000, 1000, true);
   const std::string text(1000, 'b');
   for (uint64_t i = 0; i < 3; ++i) {
     pair.Send(text, i);
     pair.receiver.Send(0, {.bytes = 1000}, text.data(), 0, i);
   }
   pair.sender.Poll(pair.first, pair.outbox);
-  pair.receiver.Poll(pair.second, pair.inbox);  // takes three, sends three, which answer
+  pair.receiver.Poll(pair.second, pair.inbox);  // takes three, sends three, which acknowledge them
   pair.PollUntilQuiet();
   EXPECT_EQ(pair.inbox.complete, 3u);
   EXPECT_EQ(pair.outbox.complete, 3u);
   EXPECT_EQ(pair.second.sent, 3);
 }
 
-TEST(Channel, EndsWithAnswersOwed) {
-  Pair pair(sizeof(Notice) + 1000, 1000, true);
+TEST(Channel, ClosesWithAcknowledgementsOwed) {
+  Pair pair(sizeof(Header) + 1000, 1000, true);
   const std::string text(1000, 'b');
   for (uint64_t i = 0; i < 3; ++i) pair.Send(text, i);
   pair.sender.Poll(pair.first, pair.outbox);
@@ -189,17 +188,17 @@ TEST(Channel, EndsWithAnswersOwed) {
   EXPECT_TRUE(pair.receiver.Idle());
 }
 
-TEST(Channel, RefusesAMessageThatIsNotAsLongAsItSays) {
-  Pair pair(sizeof(Notice) + 1000);
-  std::vector<char> letter(sizeof(Notice) + 7);
-  const Notice notice{.bytes = 8, .inside = 1};
-  std::memcpy(letter.data(), &notice, sizeof notice);
-  pair.first.Send(1, kTags.header, letter.data(), letter.size());
+TEST(Channel, RefusesAFrameWhoseLengthIsNotThatOfItsHeader) {
+  Pair pair(sizeof(Header) + 1000);
+  std::vector<char> frame(sizeof(Header) + 7);
+  const Header header{.bytes = 8, .payload_inside = 1};
+  std::memcpy(frame.data(), &header, sizeof header);
+  pair.first.Send(1, kTags.header, frame.data(), frame.size());
   EXPECT_THROW(pair.PollUntilQuiet(), CommError);
 }
 
-TEST(Channel, RefusesAMessageTooShortToSayAnything) {
-  Pair pair(sizeof(Notice) + 1000);
+TEST(Channel, RefusesAFrameShorterThanAHeader) {
+  Pair pair(sizeof(Header) + 1000);
   pair.first.Send(1, kTags.header, "?", 1);
   EXPECT_THROW(pair.PollUntilQuiet(), CommError);
 }

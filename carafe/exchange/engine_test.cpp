@@ -32,16 +32,16 @@ class World {
       transports_.push_back(MakeThreadTransport(hub_, r));
       auto& memory = memory_.emplace_back();
       for (int64_t count : counts) memory.emplace_back(count);
-      std::vector<Journey<float>> journeys;
+      std::vector<Transfer> transfers;
       for (size_t b = 0; b < counts.size(); ++b)
-        journeys.push_back({.data = memory[b].data(),
-                            .count = counts[b],
-                            .priority = static_cast<int>(b),
-                            .chunks = Cut(counts[b], chunk, [&](int64_t begin, int64_t end) {
-                              return writer(r, size, begin, end);
-                            })});
-      engines_.push_back(
-          std::make_unique<Engine<float>>(r, size, std::move(journeys), ChannelTags{100, 1000}));
+        transfers.push_back({.data = memory[b].data(),
+                             .count = counts[b],
+                             .priority = static_cast<int>(b),
+                             .chunks = Cut(counts[b], chunk, [&](int64_t begin, int64_t end) {
+                               return writer(r, size, begin, end);
+                             })});
+      engines_.push_back(std::make_unique<Engine>(r, size, ElementsOf<float>(),
+                                                  std::move(transfers), ChannelTags{100, 1000}));
       ready_.emplace_back();
       complete_.emplace_back();
     }
@@ -70,7 +70,7 @@ class World {
       std::vector<int> all(counts_.size());
       std::iota(all.begin(), all.end(), 0);
       EXPECT_EQ(complete_[r], all) << "rank " << r << " of " << size_;
-      EXPECT_TRUE(engines_[r]->Awaited().empty());
+      EXPECT_TRUE(engines_[r]->WaitsFor().empty());
     }
   }
 
@@ -109,7 +109,7 @@ class World {
   std::mt19937 random_;
   std::shared_ptr<ThreadHub> hub_;
   std::vector<std::vector<std::vector<float>>> memory_;  // by rank and bucket
-  std::vector<std::unique_ptr<Engine<float>>> engines_;
+  std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::unique_ptr<Transport>> transports_;  // go before the memory that they hold
   std::vector<std::vector<int>> ready_;
   std::vector<std::vector<int>> complete_;
@@ -141,22 +141,37 @@ TEST(Engine, SumsMessagesThatWaitForTheirReceiver) {
     }
 }
 
+using HostWriter = Program (*)(int, int, const HostLayout&, int64_t, int64_t);
+
 // For hosts of so many ranks each.
-Writer OnHosts(Program (*writer)(int, int, int, int64_t, int64_t), int local) {
+Writer OnHosts(HostWriter writer, int local) {
   return [=](int rank, int size, int64_t begin, int64_t end) {
-    return writer(rank, size, local, begin, end);
+    return writer(rank, size, HostLayout::Even(size, local), begin, end);
   };
+}
+
+Program SumByHostsAndOwners(int rank, int size, const HostLayout& hosts, int64_t begin,
+                            int64_t end) {
+  return SumByHosts(rank, size, hosts, BetweenHosts::kOwners, begin, end);
+}
+
+Program SumByHostsAndHalving(int rank, int size, const HostLayout& hosts, int64_t begin,
+                             int64_t end) {
+  return SumByHosts(rank, size, hosts, BetweenHosts::kHalving, begin, end);
 }
 
 TEST(Engine, SumsInsideHostsFirstGiveTheSameBits) {
   for (int local : {1, 2, 4})
     for (int hosts : {2, 3, 5, 8}) {
       const int size = hosts * local;
-      World world(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(SumByHosts, local), size);
+      World world(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(SumByHostsAndOwners, local), size);
+      World halving(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(SumByHostsAndHalving, local), size);
       World server(size, {0, 1, 2, 100, 7, 3333}, 250, OnHosts(GatherAtRoot, local), size);
       for (int step = 0; step < 2; ++step) {
         world.Step(step);
         for (int r = 0; r < size; ++r) world.ExpectSums(r, step);
+        halving.Step(step);
+        for (int r = 0; r < size; ++r) halving.ExpectSums(r, step);
         server.Step(step);
         server.ExpectSums(0, step);
       }
@@ -178,8 +193,8 @@ TEST(Engine, SumsInsideHostsFirstSendLessBetweenHostsByTheNumberOfLocalRanks) {
     for (int hosts : {2, 3, 4}) {
       const int size = local * hosts;
       const auto leave = [&](const Writer& writer) { return LeaveHost(writer, size, local, 0); };
-      EXPECT_EQ(leave(OnHosts(SumByHosts, local)), 2 * (hosts - 1) * 9600 / hosts);
-      EXPECT_EQ(leave(SumByOwners), local * leave(OnHosts(SumByHosts, local)));
+      EXPECT_EQ(leave(OnHosts(SumByHostsAndOwners, local)), 2 * (hosts - 1) * 9600 / hosts);
+      EXPECT_EQ(leave(SumByOwners), local * leave(OnHosts(SumByHostsAndOwners, local)));
       EXPECT_EQ(leave(OnHosts(SpreadFromRoot, local)), (hosts - 1) * 9600);
       EXPECT_EQ(leave(OnHosts(SpreadFromRoot, 1)), local * (hosts - 1) * 9600);
       EXPECT_EQ(LeaveHost(OnHosts(GatherAtRoot, local), size, local, local), 9600);
@@ -187,19 +202,8 @@ TEST(Engine, SumsInsideHostsFirstSendLessBetweenHostsByTheNumberOfLocalRanks) {
     }
 }
 
-TEST(Engine, FindsRanksOfOneHostWhereTheyAreNeighboursInPowersOfTwo) {
-  EXPECT_EQ(LocalRanks({"a"}), 1);
-  EXPECT_EQ(LocalRanks({"a", "a", "b", "b"}), 2);
-  EXPECT_EQ(LocalRanks({"a", "a", "a", "a"}), 4);
-  EXPECT_EQ(LocalRanks({"a", "b", "a", "b"}), 1);
-  EXPECT_EQ(LocalRanks({"a", "a", "b", "b", "a", "a"}), 1);
-  EXPECT_EQ(LocalRanks({"a", "a", "a", "b", "b", "b"}), 1);
-  EXPECT_EQ(LocalRanks({"a", "a", "b"}), 1);
-  EXPECT_EQ(LocalRanks({"a", "a", "b", "c"}), 1);
-}
-
 TEST(Engine, SumsAtTheRootAsTheTreeDoes) {
-  for (const auto& writer : {OnHosts(GatherAtRoot, 1), Writer(SumUpTree)})
+  for (const auto& writer : {OnHosts(GatherAtRoot, 1), OnHosts(SumUpTree, 1)})
     for (int size : {1, 2, 3, 5, 7, 8, 13}) {
       World world(size, {100, 3000, 1}, 700, writer, size);
       for (int step = 0; step < 3; ++step) {
@@ -212,12 +216,12 @@ TEST(Engine, SumsAtTheRootAsTheTreeDoes) {
 TEST(Engine, HandsOutWhatTheRootHas) {
   const auto down = [](int branches, int local = 1) {
     return Writer([=](int rank, int size, int64_t begin, int64_t end) {
-      return SpreadDownTree(rank, size, size % local == 0 ? local : 1, branches, begin, end);
+      return SpreadDownTree(rank, size, HostLayout::Even(size, local), branches, begin, end);
     });
   };
   const auto out = [](int local) {
     return Writer([=](int rank, int size, int64_t begin, int64_t end) {
-      return SpreadFromRoot(rank, size, size % local == 0 ? local : 1, begin, end);
+      return SpreadFromRoot(rank, size, HostLayout::Even(size, local), begin, end);
     });
   };
   for (const auto& writer : {out(1), out(4), down(1), down(2), down(5), down(2, 4)})
@@ -245,12 +249,12 @@ TEST(Engine, MovesTwiceTheBucketLessItsOwnShare) {
 
 TEST(Engine, AddsTheOtherWorkersOfTheRankAndClearsThem) {
   std::vector<float> first = {1, 2, 3}, second = {10, 20, 30}, third = {100, 200, 300};
-  Engine<float> engine(0, 1,
-                       {{.data = first.data(),
-                         .count = 3,
-                         .chunks = {Program{}},
-                         .others = {second.data(), third.data()}}},
-                       ChannelTags{100, 1000});
+  Engine engine(0, 1, ElementsOf<float>(),
+                {{.data = first.data(),
+                  .count = 3,
+                  .chunks = {Program{}},
+                  .other_parts = {second.data(), third.data()}}},
+                ChannelTags{100, 1000});
   const auto hub = MakeThreadHub(1);
   const auto transport = MakeThreadTransport(hub, 0);
   engine.OnReady(0);
@@ -264,15 +268,15 @@ TEST(Engine, AddsTheOtherWorkersOfTheRankAndClearsThem) {
 TEST(Engine, NamesAPeerThatTakesNothing) {
   std::vector<float> values(1000);
   const auto chunks = Cut(
-      1000, 100, [](int64_t begin, int64_t end) { return SpreadFromRoot(0, 2, 1, begin, end); });
+      1000, 100, [](int64_t begin, int64_t end) { return SpreadFromRoot(0, 2, {}, begin, end); });
   const auto hub = MakeThreadHub(2);
   const auto transport = MakeThreadTransport(hub, 0);
-  Engine<float> engine(0, 2, {{.data = values.data(), .count = 1000, .chunks = chunks}},
-                       ChannelTags{100, 1000});
+  Engine engine(0, 2, ElementsOf<float>(),
+                {{.data = values.data(), .count = 1000, .chunks = chunks}}, ChannelTags{100, 1000});
   engine.OnReady(0);
   for (int i = 0; i < 5; ++i) engine.Poll(*transport);
   EXPECT_TRUE(engine.Busy());
-  EXPECT_EQ(engine.Awaited(), std::vector<int>{1}) << "rank 1 never answers";
+  EXPECT_EQ(engine.WaitsFor(), std::vector<int>{1}) << "rank 1 never receives";
 }
 
 }  // namespace

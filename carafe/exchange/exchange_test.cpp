@@ -246,7 +246,7 @@ TEST(Exchange, SaysInALineWhatItWillDo) {
 size_t MessagesOfSum(int size, int64_t bytes, int local = 1) {
   SchemeSettings settings;
   settings.message_bytes = size_t{1} << 20;
-  settings.local = local;
+  settings.hosts = HostLayout::Even(size, local);
   size_t messages = 0;
   for (const Program& program :
        FindScheme("allreduce").sum(settings, 0, size, bytes / int64_t{sizeof(float)}, bytes))

@@ -83,7 +83,8 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
     const int64_t end = param.arena_offset + param.count;
     const bool neighbour =
         last && param.gradient - last->gradient == param.arena_offset - last->arena_offset &&
-        static_cast<size_t>(gap) * sizeof(T) < kCacheLine;
+        static_cast<size_t>(gap) * sizeof(T) < kCacheLine && param.codec == last->codec &&
+        param.memory == last->memory && param.factors.rows == 0 && last->factors.rows == 0;
     const bool fits =
         sizes.empty() ? static_cast<size_t>(end - begin) * sizeof(T) <= bucket_bytes : !cut[at];
     if (!neighbour || !fits) {
@@ -100,7 +101,9 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
   for (const Bucket& bucket : plan.buckets) {
     plan.text += fmt::format("{}:", bucket.count);
     for (int p : bucket.params)
-      plan.text += fmt::format(" {}({})", params[p].name, params[p].count);
+      plan.text += fmt::format(" {}({}{}{})", params[p].name, params[p].count,
+                               params[p].codec ? " as " + params[p].codec->name() : "",
+                               params[p].factors.rows > 0 ? " by factors" : "");
     plan.text += '\n';
   }
   return plan;
@@ -111,18 +114,18 @@ template std::vector<int> ArenaOrder(std::span<const ParamInfo<double>>);
 template Plan MakePlan<float>(std::span<const ParamInfo<float>>, size_t, std::span<const int>);
 template Plan MakePlan<double>(std::span<const ParamInfo<double>>, size_t, std::span<const int>);
 
-std::string SchemeText(const Group& group, const SchemeKind& kind, const SchemeSettings& settings,
+std::string SchemeText(const Group& group, const Scheme& scheme, const SchemeSettings& settings,
                        int workers) {
-  const int local =
-      settings.local > 0 ? settings.local : LocalRanks(group.thread()->hosts());  // as will be used
+  const HostLayout hosts =  // as will be used
+      settings.hosts.known() ? settings.hosts : HostLayout(group.thread()->hosts());
   return fmt::format(
       "exchange {}\nsum {}\nmessages {}\ntree_branches {}\nexchange_timeout {}\nworkers {}\n"
-      "ranks of a host {}\n",
-      kind.name, settings.algorithm,
+      "hosts of the ranks {}\n",
+      scheme.name, settings.algorithm,
       settings.message_bytes == 0 ? "as measured"
                                   : fmt::format("of {} bytes", settings.message_bytes),
       settings.branches, settings.timeout < 0 ? "none" : fmt::format("{} s", settings.timeout),
-      workers, local);
+      workers, hosts.text());
 }
 
 void ComparePlans(Group& group, const std::string& scheme, const Plan& plan) {
@@ -130,7 +133,7 @@ void ComparePlans(Group& group, const std::string& scheme, const Plan& plan) {
       group.AllGather(scheme + plan.text, "the plans of the exchange");
   for (int r = 1; r < group.size(); ++r)
     if (texts[r] != texts[0])
-      throw ConfigError(fmt::format("rank {} on {} has another plan of the exchange: {}", r,
+      throw ConfigError(fmt::format("rank {} on {} planned a different exchange: {}", r,
                                     group.host(r), FirstDifference(texts[0], texts[r])),
                         "all ranks must read the same net and be given the same settings");
 }

@@ -1,4 +1,4 @@
-// Which gradients travel together: the same on every rank, fixed before the first step.
+// Which gradients are sent together: the same on every rank, fixed before the first step.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct Plan {
 };
 
 constexpr double kLatenciesMerged = 10;
-// Which neighbours to merge so that the last sum ends as early as it can, one sum after the other:
+// Which neighbours to merge so that the last sum ends as early as it can, one sum after the
+// other:
 //   end(i) = min over j < i of max(end(j), ready(i - 1)) + latency + per_byte * bytes(j .. i - 1)
 // for pieces in the order in which they become ready. Few large sums pay the latency seldom, many
 // small ones begin early, and let the next forward pass begin early as well: its first layer must
@@ -35,8 +36,9 @@ std::vector<int> MergeForEarliestEnd(std::span<const double> ready, std::span<co
                                      const SumCost& cost);
 
 // Fills buckets up to bucket_bytes, or takes `sizes` parameters each where that is not empty; a
-// larger parameter has one of its own. Gaps of the arena of less than a cache line (alignment)
-// travel along.
+// larger parameter has one of its own, and so has one with factors. The parameters of a bucket have
+// the same codec and memory. Gaps of the arena of less than a cache line (alignment) are sent
+// along.
 template <typename T>
 Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
               std::span<const int> sizes = {});
@@ -44,9 +46,10 @@ Plan MakePlan(std::span<const ParamInfo<T>> params, size_t bucket_bytes,
 template <typename T>
 std::vector<int> ArenaOrder(std::span<const ParamInfo<T>> params);
 
-// All that decides, beside the buckets, which messages a rank sends and awaits, one line each: must
-// be equal on all ranks. When they leave may differ (overlap, threads), so that is not in it.
-std::string SchemeText(const Group& group, const SchemeKind& kind, const SchemeSettings& settings,
+// Everything besides the buckets that decides which messages a rank sends and expects, one line
+// each: must be equal on all ranks. When messages leave may differ (overlap, threads) and is not
+// included.
+std::string SchemeText(const Group& group, const Scheme& scheme, const SchemeSettings& settings,
                        int workers);
 // A collective call. Throws ConfigError, on every rank, naming the first line of scheme and plan
 // that differs, both values, and whose they are.

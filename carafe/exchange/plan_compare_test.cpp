@@ -1,4 +1,4 @@
-// What the ranks compare before the first step: whoever was given other settings is named.
+// What the ranks compare before the first step: a rank that was given other settings is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,8 +108,8 @@ TEST(ComparePlans, AnotherNumberOfWorkersIsNamedOnEveryRank) {
 }
 
 TEST(ComparePlans, OtherRanksOfAHostAreNamedOnEveryRank) {
-  ExpectNamed([](Given& given) { given.scheme.local = 3; }, "ranks of a host 3",
-              "ranks of a host 1");
+  ExpectNamed([](Given& given) { given.scheme.hosts = HostLayout::Even(3, 2); },
+              "hosts of the ranks 0 0 1", "hosts of the ranks flat");
 }
 
 TEST(ComparePlans, WhenMessagesLeaveMayDiffer) {

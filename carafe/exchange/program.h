@@ -1,88 +1,95 @@
-// How one chunk travels, as a list of operations for one rank. Every algorithm is a function that
-// writes such lists; the engine runs them and knows no algorithm. The lists of all ranks fit each
-// other: what one sends, another expects under the same label.
+// An algorithm as data. A program is a list of operations for one rank: how one chunk of a sum or
+// of a broadcast moves. Every algorithm is a function that writes programs; the engine runs them
+// and knows no algorithm. The programs of all ranks match: what one sends, another expects under
+// the same label.
 //
-// All sums come out in the fixed tree over the ranks (core/tree_sum.h): whoever adds, adds whole
-// aligned subtrees, the lower one first.
+// Every sum is that of the fixed tree of the layout (host_layout.h), or of the fixed tree over all
+// ranks where there is no layout: a rank that adds always adds whole subtrees, the lower one first.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace carafe {
+#include "carafe/exchange/host_layout.h"
+#include "carafe/exchange/rank_group.h"
 
-// Ranks first, first + stride, ..: all of them, those of one host, or one of each host.
-struct RankGroup {
-  int first = 0, stride = 1, count = 0;
-  int at(int i) const { return first + i * stride; }
-  int PlaceOf(int rank) const { return (rank - first) / stride; }
-  bool Has(int rank) const {
-    return rank >= first && (rank - first) % stride == 0 && PlaceOf(rank) < count;
-  }
-};
+namespace carafe {
 
 struct Operation {
   enum class Kind {
-    kSend,   // elements [begin, end) to `peer`
-    kAdd,    // [begin, end) += what `peer` sends
-    kPlace,  // [begin, end) = what `peer` sends
-    kSum,    // [begin, end) = the tree sum of the group's parts: ours, and a message of each other
+    kSend,     // elements [begin, end) to `peer`
+    kAdd,      // [begin, end) += what `peer` sends
+    kReceive,  // [begin, end) = what `peer` sends
+    kSum,      // [begin, end) = the tree sum over the group: our part, and a message of each other
   };
   Kind kind;
   int peer;  // -1 for kSum
   int64_t begin, end;
-  int label;             // tells apart the messages of one chunk between the same two ranks
-  RankGroup group = {};  // of kSum; this rank is one of them
-  // Of kSum: whoever has not come when the time is up (Engine::OnTimeUp) is left out, and counts in
-  // the next step beside what it sends then; nobody is left out twice in a row. The sum is scaled
-  // to what it would be if all were there: the mean is that of those that came.
-  bool timely = false;
-  bool Awaits(int from) const {
+  int label;             // distinguishes the messages of one chunk between the same two ranks
+  RankGroup group = {};  // for kSum; contains this rank
+  // For kSum: parts that have not arrived at Engine::OnTimeout are left out, and are added in the
+  // next step together with that step's part; no rank is left out twice in a row. The sum is scaled
+  // up as if all had arrived, so that its mean is that of the parts in it.
+  bool skips_late = false;
+  bool plain = false;  // not encoded, even if the transfer has a codec (codec.h): inside a host
+  bool Expects(int from) const {
     return kind == Kind::kSum ? group.Has(from) : kind != Kind::kSend && peer == from;
   }
 };
 
 using Program = std::vector<Operation>;
 
-// Which part of a chunk each of `size` owners has: piece `i` of [begin, end) cut in `size`.
-int64_t PieceBegin(int64_t begin, int64_t end, int size, int i);
+// Segment i of [begin, end) divided evenly among `size` owners begins here.
+int64_t SegmentBegin(int64_t begin, int64_t end, int size, int i);
+
+// Costs: P ranks, n bytes in the chunk; bytes are those that one rank sends.
 
 // ---- Sums that end on every rank ----
 
-// Everyone sends all to everyone and adds: one message time, (P-1) n bytes. For what is tiny.
+// Every rank sends everything to every other and adds: 1 message time, (P-1) n bytes. For tiny
+// sums.
 Program SumByAll(int rank, int size, int64_t begin, int64_t end);
-// A segment per rank; parts go straight to its owner, who adds and sends the sum to all: two
-// message times and 2 n (P-1)/P bytes for any number of ranks, but 2 (P-1) messages.
+// SumAtOwners, then SpreadFromOwners: 2 message times and 2 n (P-1)/P bytes for any number of
+// ranks, but 2 (P-1) messages.
 Program SumByOwners(int rank, int size, int64_t begin, int64_t end);
-// Halving and doubling inside blocks of powers of two (7 = 4 + 2 + 1), the smaller block handing
-// its sums to the larger: 2 log P message times, 2 n (P-1)/P bytes for powers of two.
+// Recursive halving and doubling inside blocks of powers of two (7 = 4 + 2 + 1): 2 log P message
+// times, and 2 n (P-1)/P bytes for powers of two. A drawing is in program.cpp.
 Program SumByHalving(int rank, int size, int64_t begin, int64_t end);
-
-// Blocks of 1, 2, 4, .. neighbours swap their sums: log P message times, messages and n log P bytes
-// for powers of two. For what is short, on several ranks.
+// Recursive doubling, blocks of 1, 2, 4, .. neighbours swap their sums: log P message times and
+// messages, n log P bytes for powers of two. For short sums on many ranks.
 Program SumByDoubling(int rank, int size, int64_t begin, int64_t end);
+// Hosts first, for any layout: a segment for each rank of a host is summed inside the host, then
+// among the ranks that have it on the other hosts, by owners or by halving, then handed back.
+// 2 n (H-1)/H bytes leave each of the H hosts by owners, instead of as much for each of its ranks.
+enum class BetweenHosts { kOwners, kHalving };
+Program SumByHosts(int rank, int size, const HostLayout& hosts, BetweenHosts between, int64_t begin,
+                   int64_t end);
+// The same program, whose sums over all ranks have the order of the layout.
+Program InOrderOf(const HostLayout& hosts, Program program);
+// The same program of a rank, where messages and sums inside its host are not encoded.
+Program PlainInsideHosts(const HostLayout& hosts, int rank, Program program);
 
-// By hosts of `local` neighbouring ranks each, a power of two: a segment per rank of a host is
-// summed inside the host, then among the ranks that have it on the other hosts, then handed back.
-// Between hosts travel 2 n (H-1)/H bytes per host, instead of as much for every rank of it.
-Program SumByHosts(int rank, int size, int local, int64_t begin, int64_t end);
+// ---- Sharded: rank i owns segment i of the chunk ----
+
+// Every rank's parts go straight to the owners, who add: 1 message time, n (P-1)/P bytes.
+Program SumAtOwners(int rank, int size, int64_t begin, int64_t end);
+// Every owner's segment goes to all others: 1 message time, n (P-1)/P bytes.
+Program SpreadFromOwners(int rank, int size, int64_t begin, int64_t end);
 
 // ---- Sums that end on rank 0, and values that go out from there ----
 
-// caffe-parallel: all to rank 0; with several ranks on a host (`local` > 1, as above) their sum.
-Program GatherAtRoot(int rank, int size, int local, int64_t begin, int64_t end);
-Program SpreadFromRoot(int rank, int size, int local, int64_t begin, int64_t end);
-// The same without hosts, where late ranks may be left out.
-Program GatherInTime(int rank, int size, int64_t begin, int64_t end);
-// Both in one: the sum of those that came goes to all.
-Program SumInTime(int rank, int size, int64_t begin, int64_t end);
-// CaffeGPI: up a binomial tree (whose lower branches are the hosts), down a tree of `branches`, to
-// the first rank of every host, and inside the hosts again.
-Program SumUpTree(int rank, int size, int64_t begin, int64_t end);
-Program SpreadDownTree(int rank, int size, int local, int branches, int64_t begin, int64_t end);
-
-// Elements that this program sends.
-int64_t SentBy(const Program& program);
+// caffe-parallel: each host's sum to rank 0, or every rank's without a layout. n bytes.
+Program GatherAtRoot(int rank, int size, const HostLayout& hosts, int64_t begin, int64_t end);
+Program SpreadFromRoot(int rank, int size, const HostLayout& hosts, int64_t begin, int64_t end);
+// GatherAtRoot without hosts, where late ranks may be left out.
+Program GatherWithTimeout(int rank, int size, int64_t begin, int64_t end);
+// The same, and rank 0 sends the sum to all.
+Program SumWithTimeout(int rank, int size, int64_t begin, int64_t end);
+// CaffeGPI: up a binomial tree inside every host, then up one over the first ranks of all hosts;
+// down a tree with `branches` children per node, to the first ranks, then inside the hosts.
+Program SumUpTree(int rank, int size, const HostLayout& hosts, int64_t begin, int64_t end);
+Program SpreadDownTree(int rank, int size, const HostLayout& hosts, int branches, int64_t begin,
+                       int64_t end);
 
 // [0, count) cut in chunks of at most `chunk` elements, a program for each.
 template <typename F>

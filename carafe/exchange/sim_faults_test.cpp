@@ -25,18 +25,26 @@ const char* const kSchemes[] = {"allreduce", "server", "tree"};
 struct Way {
   std::string scheme;
   SchemeSettings settings;
+  int local = 0;         // ranks of a host, neighbours; the last host may have fewer. 0: no hosts
+  bool gathers = false;  // factors instead of sums
 };
 const std::vector<Way>& Ways() {
   static const std::vector<Way> ways = [] {
     std::vector<Way> all;
     for (const char* algorithm : {"auto", "owners", "halving"})
       all.push_back({"allreduce", {.algorithm = algorithm}});
-    all.push_back({"allreduce", {.local = 2}});
+    all.push_back({"allreduce", {}, 2});
     all.push_back({"server", {}});
-    all.push_back({"server", {.local = 2}});
+    all.push_back({"server", {}, 2});
     all.push_back({"server", {.timeout = 10}});  // nobody is late, but dead ranks never come
     all.push_back({"tree", {}});
-    all.push_back({"tree", {.branches = 3, .local = 2}});
+    all.push_back({"tree", {.branches = 3}, 2});
+    all.push_back({"allreduce", {}, 3});
+    all.push_back({"server", {}, 3});
+    all.push_back({"tree", {}, 3});
+    all.push_back({"allreduce", {}, 0, true});
+    all.push_back({"allreduce", {}, 2, true});
+    all.push_back({"allreduce", {}, 3, true});
     for (Way& way : all) way.settings.message_bytes = 2000;
     return all;
   }();
@@ -44,13 +52,16 @@ const std::vector<Way>& Ways() {
 }
 
 SimCluster::Setup Steps(const Way& way, int ranks) {
+  SchemeSettings settings = way.settings;
+  if (way.local > 0) settings.hosts = HostLayout::Even(ranks, way.local);
   return {.scheme = way.scheme,
-          .settings = way.settings,
+          .settings = settings,
           .ranks = ranks,
           .counts = {1500, 70, 3},
           .steps = 3,
           .backward = 2e-5,
-          .forward = 1e-5};
+          .forward = 1e-5,
+          .gathers = way.gathers};
 }
 
 TEST(SimFaults, ALostMessageHoldsTheStepAndItsSenderIsNamed) {
@@ -59,7 +70,7 @@ TEST(SimFaults, ALostMessageHoldsTheStepAndItsSenderIsNamed) {
     SimCluster cluster({.scheme = scheme, .ranks = 4, .counts = {3000, 70}, .steps = 4}, network);
     cluster.Run();
     EXPECT_FALSE(cluster.complete()) << scheme;
-    EXPECT_THAT(cluster.Awaited(0), ::testing::Contains(1)) << scheme;
+    EXPECT_THAT(cluster.WaitsFor(0), ::testing::Contains(1)) << scheme;
   }
 }
 
@@ -95,7 +106,7 @@ struct Ends {
 Ends EndsOf(Kind kind) {
   Ends ends;
   for (const Way& way : Ways()) {
-    // A rank that has refused is late for ever, and left out: SimCluster tells nobody of errors.
+    // A rank that has refused is late forever, and left out: SimCluster reports errors to nobody.
     if (way.settings.timeout >= 0) continue;
     for (int from : {0, 1})
       for (int64_t message = 0; message < 40; ++message) {
@@ -152,8 +163,8 @@ TEST(SimFaults, WhoeverDiesWheneverEverySurvivorNoticesOrWaitsForANamedRank) {
   for (const Way& way : Ways())
     for (uint64_t seed = 1; seed <= 150; ++seed) {
       std::mt19937_64 random(seed);
-      const int ranks = way.settings.local == 2 ? 4 + static_cast<int>(seed % 3) * 2
-                                                : 2 + static_cast<int>(seed % 7);
+      const int ranks =
+          way.local == 2 ? 4 + static_cast<int>(seed % 3) * 2 : 2 + static_cast<int>(seed % 7);
       const SimOptions options{.jitter = seed % 2 ? 1e-4 : 0, .seed = seed};
       SimNetwork undisturbed(ranks, options);
       double end = 0;

@@ -85,10 +85,11 @@ struct LateRun {
 
   LateRun(int late, double delay) : network_(kRanks) {
     for (int r = 0; r < kRanks; ++r) {
-      ranks_[r].agreement = std::make_unique<Agreement<float>>(
-          FindScheme("server"), SchemeSettings{.timeout = kTimeout}, r, kRanks,
-          std::vector<BucketPlace<float>>{
-              {.gradient = &ranks_[r].gradient, .value = &ranks_[r].value, .count = 1}},
+      const ElementType& elements = ElementsOf<float>();
+      ranks_[r].engine = std::make_unique<Engine>(
+          r, kRanks, elements,
+          TransfersOf(FindScheme("server"), {.timeout = kTimeout}, r, kRanks, elements,
+                      {{.gradient = &ranks_[r].gradient, .value = &ranks_[r].value, .count = 1}}),
           ChannelTags{100, 1000});
       Step(r, r == late ? delay : 0);
     }
@@ -102,33 +103,36 @@ struct LateRun {
 
  private:
   struct Rank {
-    std::unique_ptr<Agreement<float>> agreement;
+    std::unique_ptr<Engine> engine;
     float gradient = 0, value = 0;
+    int complete = 0;  // transfers: the gradient, then the values
     int step = 0;
   };
   void Step(int r, double delay) {
     network_.At(network_.now() + kCompute + delay, r, [this, r] {
       Rank& rank = ranks_[r];
       rank.gradient = Gradient(r, rank.step);
-      rank.agreement->OnGradients(0);
-      if (r != 0) return;
+      rank.engine->OnReady(0);
+      if (r != 0) return rank.engine->OnReady(1);
       network_.At(network_.now() + kTimeout, 0, [this, step = rank.step] {
-        if (ranks_[0].step == step) ranks_[0].agreement->OnTimeUp(0);
+        if (ranks_[0].step == step) ranks_[0].engine->OnTimeout(0);
       });
     });
   }
   void Wake(int r) {
     Rank& rank = ranks_[r];
-    while (rank.agreement->Poll(network_.transport(r))) {
-    }
-    for (int b : rank.agreement->TakeSums()) {
-      sums.push_back(rank.gradient);
-      closed.push_back(network_.now());
-      rank.agreement->OnUpdated(b);
-      while (rank.agreement->Poll(network_.transport(r))) {
+    for (bool moved = true; moved;) {
+      moved = rank.engine->Poll(network_.transport(r));
+      for (int transfer : rank.engine->TakeComplete()) {
+        if (r == 0 && transfer == 0) {
+          sums.push_back(rank.gradient);
+          closed.push_back(network_.now());
+          rank.engine->OnReady(1);
+          moved = true;
+        }
+        if (++rank.complete % 2 == 0 && ++rank.step < kSteps) Step(r, 0);
       }
     }
-    if (!rank.agreement->TakeValues().empty() && ++rank.step < kSteps) Step(r, 0);
   }
 
   SimNetwork network_;

@@ -1,5 +1,5 @@
-// Keeps the calls of a step in order: which gradients were announced by which worker, which buckets
-// are complete, and who updates. Not thread-safe: the exchange locks.
+// Checks the order of the calls of a step: which gradients were announced by which worker, which
+// buckets are complete, and which are being updated. Not thread-safe: the exchange locks.
 #pragma once
 
 #include <cstdint>

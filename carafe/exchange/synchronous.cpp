@@ -4,84 +4,124 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/base/timer.h"
-#include "carafe/exchange/carrier.h"
+#include "carafe/exchange/encoded_here.h"
+#include "carafe/exchange/factor_gather.h"
 #include "carafe/exchange/plan.h"
+#include "carafe/exchange/polled_engine.h"
 #include "carafe/exchange/step_guard.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-std::vector<BucketPlace<T>> Places(const Plan& plan, std::span<const ParamInfo<T>> params) {
-  std::vector<BucketPlace<T>> places;
+std::vector<BucketMemory> MemoryOf(const Plan& plan, std::span<const ParamInfo<T>> params) {
+  std::vector<BucketMemory> buckets;
   for (const Bucket& bucket : plan.buckets) {
-    const ParamInfo<T>& first = params[static_cast<size_t>(bucket.params.front())];
-    places.push_back({.gradient = first.gradient,
-                      .value = first.value,
-                      .count = bucket.count,
-                      .priority = *std::min_element(bucket.params.begin(), bucket.params.end()),
-                      .other_gradients = first.other_gradients});
+    const ParamInfo<T>& first = At(params, bucket.params.front());
+    buckets.push_back(
+        {.gradient = first.gradient,
+         .value = first.value,
+         .count = bucket.count,
+         .priority = *std::min_element(bucket.params.begin(), bucket.params.end()),
+         .other_gradients = {first.other_gradients.begin(), first.other_gradients.end()},
+         .codec = first.codec});
   }
-  return places;
+  return buckets;
 }
 
 template <typename T>
 std::vector<std::string> Names(const Plan& plan, std::span<const ParamInfo<T>> params) {
   std::vector<std::string> names;
   for (const Bucket& bucket : plan.buckets) {
-    std::string name = params[static_cast<size_t>(bucket.params.front())].name;
-    if (bucket.params.size() > 1)
-      name += " .. " + params[static_cast<size_t>(bucket.params.back())].name;
+    std::string name = At(params, bucket.params.front()).name;
+    if (bucket.params.size() > 1) name += " .. " + At(params, bucket.params.back()).name;
     names.push_back(std::move(name));
   }
   return names;
 }
 
+// The parameters, without the factors that are not taken: one rank has nobody to send them to.
+template <typename T>
+std::vector<ParamInfo<T>> WithFactorsTaken(const Scheme& scheme, const ExchangeSetup<T>& setup) {
+  std::vector<ParamInfo<T>> params(setup.params.begin(), setup.params.end());
+  const bool takes = scheme.takes_factors && setup.group.size() > 1;
+  for (ParamInfo<T>& param : params)
+    if (!takes) param.factors = {};
+  return params;
+}
+
+// Threads: see Exchange. A bucket is updated by one worker at a time, the others wait for it.
 template <typename T>
 class Synchronous final : public Exchange<T> {
  public:
-  Synchronous(const SchemeKind& kind, const ExchangeSetup<T>& setup)
-      : plan_(MakePlan<T>(setup.params, setup.bucket_bytes, setup.bucket_sizes)),
+  Synchronous(const Scheme& scheme, const ExchangeSetup<T>& setup)
+      : params_(WithFactorsTaken(scheme, setup)),
+        plan_(MakePlan<T>(params_, setup.bucket_bytes, setup.bucket_sizes)),
+        names_(Names<T>(plan_, params_)),
+        buckets_(MemoryOf<T>(plan_, params_)),
         update_(setup.update),
         received_(setup.received),
         update_needs_all_(setup.update_needs_all),
         overlap_(setup.overlap),
-        several_ranks_(setup.group.size() > 1),
-        serves_others_(several_ranks_ && kind.root_updates && setup.group.rank() == 0),
+        rank_(setup.group.rank()),
+        updates_(scheme.UpdatesOn(setup.group.rank())),
+        serves_others_(setup.group.size() > 1 && scheme.root_updates && updates_),
         guard_(plan_, setup.workers),
         ready_times_(setup.params.size()) {
-    // First, so that what only some ranks were given is named as that.
-    if (several_ranks_)
-      ComparePlans(setup.group, SchemeText(setup.group, kind, setup.scheme, setup.workers), plan_);
-    if (setup.scheme.timeout >= 0 && !kind.may_leave_out)
+    // First, so that a setting that only some ranks were given is reported as that.
+    if (setup.group.size() > 1)
+      ComparePlans(setup.group, SchemeText(setup.group, scheme, setup.scheme, setup.workers),
+                   plan_);
+    if (setup.scheme.timeout >= 0 && !scheme.may_skip_late)
       throw ConfigError(
-          fmt::format("--exchange_timeout is for --exchange=server, not for {}", kind.name),
-          "leave it out, or take the server");
-    for (size_t b = plan_.buckets.size(); b-- > 0;) urgent_first_.push_back(static_cast<int>(b));
-    std::vector<BucketPlace<T>> places = Places<T>(plan_, setup.params);
-    if (!several_ranks_) {
-      carrier_ = MakeLocalCarrier<T>(std::move(places));
-      return;
-    }
-    carrier_ = MakeRankCarrier<T>(kind, setup.scheme, *setup.group.thread(), std::move(places),
-                                  Names<T>(plan_, setup.params));
+          fmt::format("--exchange_timeout is for --exchange=server, not for {}", scheme.name),
+          "remove it, or use --exchange=server");
+    if (setup.staleness != 0)
+      throw ConfigError(fmt::format("--exchange={} is synchronous, but the staleness is {}",
+                                    scheme.name, setup.staleness),
+                        "remove --staleness, or use an exchange with clocks");
+    if (setup.server != ServerSettings{})
+      throw ConfigError(fmt::format("--server_update, --combine, --consistency, --bandwidth_mbps "
+                                    "and --send_order are for --exchange=ssp, not for {}",
+                                    scheme.name),
+                        "remove them, or use --exchange=ssp");
+    for (int b = Count(plan_.buckets); b-- > 0;) urgent_first_.push_back(b);
+    Ensure(setup.group.size() * setup.workers == 1 || MemoryIsOfHost(),
+           "memory of devices needs a staged exchange");
+    if (setup.group.size() == 1) return;
+    TakeFactors(setup.group, setup.workers);
+    AddResiduals();
+    SchemeSettings settings = setup.scheme;
+    CommThread& thread = *setup.group.thread();
+    if (!settings.hosts.known()) settings.hosts = HostLayout(thread.hosts());
+    const ElementType& elements = ElementsOf<T>();
+    std::vector<Transfer> transfers =
+        TransfersOf(scheme, settings, thread.rank(), thread.size(), elements, buckets_);
+    for (size_t b = 0; b < buckets_.size(); ++b) encoded_here_.emplace_back(transfers[b]);
+    engine_ =
+        std::make_unique<PolledEngine>(thread, elements, std::move(transfers), settings.timeout);
   }
 
-  // Unless the step was broken off: the messages still write to the gradients and values.
+  // Ends the exchange with the other ranks, unless a step was broken off: then messages that are
+  // still on their way write to the gradients and values, and the transport is given up.
   ~Synchronous() override {
     try {
       if (std::uncaught_exceptions() > 0 || !guard_.between_steps()) return;
       Cancel();
-      carrier_->Close(guard_.steps());
+      if (engine_) Close();
     } catch (const std::exception&) {
-      // The group has failed, and whoever waits next is told so.
+      // The group has failed; the next call that waits reports it.
     }
   }
 
@@ -92,15 +132,13 @@ class Synchronous final : public Exchange<T> {
     }
     const Timer timer;
     updating_ = 0;
-    if (serves_others_) UpdateWhatIsHere(stream, guard_.steps());
-    Bring(plan_.bucket_of[static_cast<size_t>(param)], stream, true);
+    if (serves_others_) UpdateCompleteSums(stream, guard_.steps());
+    Finish(At(plan_.bucket_of, param), stream, Then::kUpdate);
     if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
   }
 
   void GradientReady(int worker, int param, Stream& stream) override {
-    if (!stream.on_cpu() && several_ranks_)
-      throw ConfigError("gradients are exchanged in the memory of the CPU only",
-                        "train on the CPU, or on one GPU");
+    if (WantsFactors(param)) factors_->Close(worker, param);
     bool complete = false;
     bool last = false;
     {
@@ -109,12 +147,20 @@ class Synchronous final : public Exchange<T> {
       last = guard_.all_announced();
     }
     if (worker == 0) NoteReady(param);
-    if (!overlap_) return;
-    // The verdict that is here already is not waited for.
-    if (complete)
-      carrier_->Start(plan_.bucket_of[static_cast<size_t>(param)],
-                      last && !carrier_->VerdictIsGood(guard_.steps() + 1));
-    if (serves_others_ && worker == 0) UpdateWhileOthersCompute(stream);
+    if (!overlap_ || !engine_) return;
+    if (complete) {
+      // After the last gradient the caller waits for the verdict, unless that is here already.
+      const bool waits_next = last && !VerdictIsGood(guard_.steps() + 1);
+      StartSum(At(plan_.bucket_of, param), waits_next ? Progress::kByCaller : Progress::kByThread);
+    }
+    if (serves_others_ && worker == 0) UpdateDuringBackward(stream);
+  }
+
+  bool WantsFactors(int param) const override { return factors_ && factors_->takes(param); }
+
+  void FactorsReady(int worker, int param, const StepFactors<T>& factors, Stream&) override {
+    Ensure(WantsFactors(param), "factors were offered to an exchange that takes gradients");
+    factors_->Offer(worker, param, factors);
   }
 
   void Vote(const StepVotes& mine) override {
@@ -122,7 +168,8 @@ class Synchronous final : public Exchange<T> {
       std::lock_guard lock(mutex_);
       guard_.Vote();
     }
-    carrier_->Vote(mine);
+    if (engine_) return engine_->Vote(mine);
+    my_votes_ = mine;
   }
 
   void FinishStep() override {
@@ -130,8 +177,10 @@ class Synchronous final : public Exchange<T> {
       std::lock_guard lock(mutex_);
       guard_.Finish();
     }
-    if (!overlap_)
-      for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->Start(static_cast<int>(b), true);
+    if (!engine_ && update_needs_all_)
+      for (const BucketMemory& bucket : buckets_) AddOtherWorkers(bucket);
+    if (engine_ && !overlap_)
+      for (int b = 0; b < Count(plan_.buckets); ++b) StartSum(b, Progress::kByCaller);
   }
 
   StepVotes AwaitVerdict() override {
@@ -141,84 +190,194 @@ class Synchronous final : public Exchange<T> {
       guard_.Judge();
       step = guard_.steps();
     }
+    if (!engine_) return my_votes_;
     const Timer timer;
-    const StepVotes verdict = carrier_->AwaitVerdict(step);
+    engine_->Await(
+        fmt::format("the votes of step {}", step), [&] { return engine_->verdicts() >= step; },
+        Progress::kByCaller);
     wait_seconds_ += timer.Seconds();
-    return verdict;
+    return engine_->verdict();
   }
 
   void Cancel() override {
-    Stream stream;  // for nothing: there are no updates
-    Finish(stream, false);
+    Stream stream;  // unused: there are no updates
+    for (int bucket : urgent_first_) Finish(bucket, stream, Then::kDiscard);
   }
 
   void Drain(int worker, Stream& stream) override {
     const Timer timer;
     updating_ = 0;
-    Finish(stream, true);
+    for (int bucket : urgent_first_) Finish(bucket, stream, Then::kUpdate);
     if (worker == 0) wait_seconds_ += timer.Seconds() - updating_;
+  }
+
+  // The residuals of every parameter with such a codec: of the parts that this rank encodes and of
+  // the sums that it makes, 0 elsewhere. The caller may write all elements.
+  std::vector<StateTensor<T>> state() override {
+    for (size_t b = 0; b < encoded_here_.size(); ++b) encoded_here_[b].ClearElsewhere(buckets_[b]);
+    std::vector<StateTensor<T>> tensors;
+    if constexpr (std::is_same_v<T, float>) {
+      for (size_t b = 0; b < buckets_.size(); ++b) {
+        if (!buckets_[b].part_residual) continue;
+        for (int p : plan_.buckets[b].params) {
+          const int64_t at = InBucket(plan_.buckets[b], p);
+          const ParamInfo<T>& param = At(params_, p);
+          tensors.push_back({fmt::format("part residual of {}, rank {}", param.name, rank_),
+                             buckets_[b].part_residual + at, param.count});
+          tensors.push_back({fmt::format("sum residual of {}, rank {}", param.name, rank_),
+                             buckets_[b].sum_residual + at, param.count});
+        }
+      }
+    }
+    return tensors;
   }
 
   std::vector<double> ready_times() const override { return ready_times_; }
 
   ExchangeStats stats() const override {
     return {.wait_seconds = wait_seconds_,
-            .bytes_sent = carrier_->bytes_sent(),
-            .bytes_received = carrier_->bytes_received(),
+            .bytes_sent = engine_ ? engine_->bytes_sent() : 0,
+            .bytes_received = engine_ ? engine_->bytes_received() : 0,
             .steps = guard_.steps()};
   }
 
  private:
   using Update = StepGuard::Update;
+  enum class Then { kUpdate, kDiscard };  // what happens with a sum
 
-  // Of worker 0's thread.
+  // ---- Memory ----
+
+  // Where the parameter begins in the memory of its bucket.
+  int64_t InBucket(const Bucket& bucket, int param) const {
+    return At(params_, param).arena_offset - At(params_, bucket.params.front()).arena_offset;
+  }
+
+  bool MemoryIsOfHost() const {
+    return std::ranges::all_of(params_,
+                               [](const auto& param) { return param.memory == DeviceKind::kCpu; });
+  }
+
+  // The bucket of a parameter that is exchanged by factors has no other.
+  void TakeFactors(Group& group, int workers) {
+    const auto offers = [](const auto& param) { return param.factors.rows > 0; };
+    if (std::none_of(params_.begin(), params_.end(), offers)) return;
+    factors_ = std::make_unique<FactorGather<T>>(group, params_, workers);
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      const int param = plan_.buckets[b].params.front();
+      if (!factors_->takes(param)) continue;
+      BucketMemory& bucket = buckets_[b];
+      bucket.gradient = factors_->memory(param);
+      bucket.parts = factors_->parts(param);
+      bucket.count = std::accumulate(bucket.parts.begin(), bucket.parts.end(), int64_t{0});
+      bucket.other_gradients.clear();
+      bucket.codec = nullptr;  // for gradients
+    }
+  }
+
+  void AddResiduals() {
+    for (BucketMemory& bucket : buckets_) {
+      if (!bucket.codec) continue;
+      if (!std::is_same_v<T, float>)
+        throw ConfigError("gradients of double precision cannot be encoded",
+                          "train in single precision, or use --wire=fp32");
+      if (!bucket.codec->has_residual()) continue;
+      const auto count = static_cast<size_t>(bucket.count);
+      bucket.part_residual = residuals_.emplace_back(count).data();
+      bucket.sum_residual = residuals_.emplace_back(count).data();
+    }
+  }
+
+  // ---- Transfers: see TransfersOf ----
+
+  int ValuesOf(int bucket) const { return Count(plan_.buckets) + bucket; }
+
+  void StartSum(int bucket, Progress next) {
+    // A rank that does not update may be sent the new values from now on.
+    engine_->Start(bucket, updates_ ? bucket : ValuesOf(bucket), next);
+  }
+  bool SumIsHere(int bucket, int64_t step) const {
+    return !engine_ || engine_->steps(bucket) >= step;
+  }
+  bool VerdictIsGood(int64_t step) const { return engine_->verdicts() >= step && engine_->good(); }
+
+  // Returns when the sum is here, or if there are more completions than `seen`.
+  void AwaitSum(int bucket, int64_t step, int64_t seen = INT64_MAX) {
+    if (!SumIsHere(bucket, step))
+      engine_->Await(
+          fmt::format("the sum of the gradients of {} in step {}", At(names_, bucket), step),
+          [&] { return SumIsHere(bucket, step) || engine_->completions() > seen; },
+          Progress::kByCaller);
+    if (SumIsHere(bucket, step)) engine_->HandOverProgress();
+  }
+
+  // On a rank that does not update: its gradients are sent, and rank 0's values are here.
+  void AwaitValues(int bucket, int64_t step) {
+    const auto here = [&] {
+      return engine_->steps(bucket) >= step && engine_->steps(ValuesOf(bucket)) >= step;
+    };
+    if (here()) return engine_->HandOverProgress();
+    engine_->Await(fmt::format("the values of {} after step {}", At(names_, bucket), step), here);
+  }
+
+  void Close() {
+    const int64_t steps = guard_.steps();
+    const int transfers = serves_others_ || !updates_ ? 2 * Count(buckets_) : Count(buckets_);
+    for (int t = 0; t < transfers; ++t)
+      engine_->Await(fmt::format("the end of step {}", steps),
+                     [&] { return engine_->steps(t) >= steps; });
+    engine_->Close();
+  }
+
+  static void AddOtherWorkers(const BucketMemory& bucket) {
+    AddOtherParts(ElementsOf<T>(), bucket.count, bucket.gradient, bucket.other_gradients);
+  }
+
+  // ---- Updates ----
+
+  // Called by worker 0's thread.
   void NoteReady(int param) {
     if (ready_step_ != guard_.steps()) {
       ready_step_ = guard_.steps();
       since_first_ = Timer();
     }
-    ready_times_[static_cast<size_t>(param)] = since_first_.Seconds();
+    At(ready_times_, param) = since_first_.Seconds();
   }
 
-  void Finish(Stream& stream, bool with_update) {
-    for (int bucket : urgent_first_) Bring(bucket, stream, with_update);
-  }
-
-  // Updates every bucket whose sum has come, the most urgent first: rank 0's values are awaited by
-  // others, not only by who asks here.
-  void UpdateWhatIsHere(Stream& stream, int64_t step) {
-    const auto is_here = [&](int bucket) { return carrier_->SumIsHere(bucket, step); };
+  // Updates every bucket whose sum is complete, most urgent first: other ranks wait for rank 0's
+  // values.
+  void UpdateCompleteSums(Stream& stream, int64_t step) {
+    const auto is_here = [&](int bucket) { return SumIsHere(bucket, step); };
     if (update_needs_all_ && !std::all_of(urgent_first_.begin(), urgent_first_.end(), is_here))
       return;
     while (UpdateOne(stream)) continue;
   }
 
-  // In the backward pass of worker 0 on rank 0, which others wait for. With clipping the norm is
-  // not known before its end.
-  void UpdateWhileOthersCompute(Stream& stream) {
-    const int64_t here = carrier_->sums_here();
-    if (update_needs_all_ || here == looked_at_) return;
-    if (!carrier_->VerdictIsGood(guard_.steps() + 1)) return;
-    looked_at_ = here;
+  // The same during the backward pass of worker 0 on rank 0, if the step will not be cancelled.
+  // With clipping the norm is not known before its end.
+  void UpdateDuringBackward(Stream& stream) {
+    const int64_t completions = engine_->completions();
+    if (update_needs_all_ || completions == completions_seen_) return;
+    if (!VerdictIsGood(guard_.steps() + 1)) return;
+    completions_seen_ = completions;
     while (UpdateOne(stream)) continue;
   }
 
-  // Updates the most urgent bucket that waits for nothing but its update, unless there is none.
+  // Updates the most urgent bucket whose sum is complete; false if there is none.
   bool UpdateOne(Stream& stream) {
     for (int bucket : urgent_first_) {
       {
         std::lock_guard lock(mutex_);
-        if (!guard_.pending(bucket) || !carrier_->SumIsHere(bucket, guard_.step_of(bucket)))
-          continue;
+        if (!guard_.pending(bucket) || !SumIsHere(bucket, guard_.step_of(bucket))) continue;
       }
-      Bring(bucket, stream, true);
+      Finish(bucket, stream, Then::kUpdate);
       return true;
     }
     return false;
   }
 
-  // After this the bucket has its new values. One worker brings it, the others wait for that one.
-  void Bring(int bucket, Stream& stream, bool with_update) {
+  // Completes the bucket's last step: after this it has its new values. One worker does it, the
+  // others wait for that one.
+  void Finish(int bucket, Stream& stream, Then then) {
     int64_t step = 0;
     {
       std::unique_lock lock(mutex_);
@@ -230,7 +389,11 @@ class Synchronous final : public Exchange<T> {
     }
     std::exception_ptr error;
     try {
-      BringClaimed(bucket, step, stream, with_update);
+      if (updates_) {
+        AwaitAndUpdate(bucket, step, stream, then);
+      } else {
+        AwaitReceived(bucket, step, stream, then);
+      }
     } catch (...) {
       error = std::current_exception();
     }
@@ -241,69 +404,77 @@ class Synchronous final : public Exchange<T> {
     if (error) std::rethrow_exception(error);
   }
 
-  void BringClaimed(int bucket, int64_t step, Stream& stream, bool with_update) {
-    const std::vector<int>& params = plan_.buckets[static_cast<size_t>(bucket)].params;
-    if (!carrier_->updates()) {
-      carrier_->AwaitValues(bucket, step);
-      if (received_ && with_update)
-        for (int param : params) received_(param, stream);
-      return;
-    }
-    if (update_needs_all_ && several_ranks_) {
-      for (size_t b = 0; b < plan_.buckets.size(); ++b)
-        carrier_->AwaitSum(static_cast<int>(b), step);
+  void AwaitReceived(int bucket, int64_t step, Stream& stream, Then then) {
+    AwaitValues(bucket, step);
+    if (then == Then::kDiscard) return;
+    if (!received_) return;
+    for (int param : At(plan_.buckets, bucket).params) received_(param, stream);
+  }
+
+  void AwaitAndUpdate(int bucket, int64_t step, Stream& stream, Then then) {
+    if (!engine_) {
+      if (!update_needs_all_) AddOtherWorkers(At(buckets_, bucket));  // else in FinishStep
     } else if (update_needs_all_) {
-      SumAllOnce(step);
-    } else if (with_update && several_ranks_) {
-      AwaitSumAndUpdate(bucket, step, stream);
+      for (int b = 0; b < Count(plan_.buckets); ++b) AwaitSum(b, step);
     } else {
-      carrier_->AwaitSum(bucket, step);
+      AwaitSumAndUpdateOthers(bucket, step, stream, then);
     }
     const Timer timer;
-    if (with_update)
-      for (int param : params) update_(param, stream);
-    updating_ += timer.Seconds();
-    carrier_->Updated(bucket);
-  }
-
-  // Waits for this sum, and uses the time for the updates of others that have come.
-  void AwaitSumAndUpdate(int bucket, int64_t step, Stream& stream) {
-    while (!carrier_->SumIsHere(bucket, step)) {
-      const int64_t seen = carrier_->sums_here();
-      if (!UpdateOne(stream)) carrier_->AwaitSum(bucket, step, seen);
+    if (then == Then::kUpdate) {
+      FormGradients(bucket, step, stream);
+      for (int param : At(plan_.buckets, bucket).params) update_(param, stream);
     }
-    carrier_->NoWaitFollows();
+    updating_ += timer.Seconds();
+    if (serves_others_) engine_->Start(ValuesOf(bucket));
   }
 
-  // On one rank sums are made when they are asked for, and each once only.
-  void SumAllOnce(int64_t step) {
-    std::lock_guard lock(sum_mutex_);
-    if (summed_ == step) return;
-    for (size_t b = 0; b < plan_.buckets.size(); ++b) carrier_->AwaitSum(static_cast<int>(b), step);
-    summed_ = step;
+  // Where factors were exchanged: the summed gradients that the update of this bucket looks at.
+  void FormGradients(int bucket, int64_t step, Stream& stream) {
+    if (!factors_) return;
+    for (int b = 0; b < Count(plan_.buckets); ++b) {
+      const int param = At(plan_.buckets, b).params.front();
+      if ((b == bucket || update_needs_all_) && factors_->takes(param))
+        factors_->Form(param, step, At(params_, param).gradient, stream);
+    }
   }
 
+  // Waits for this sum, and meanwhile updates other buckets whose sums are complete.
+  void AwaitSumAndUpdateOthers(int bucket, int64_t step, Stream& stream, Then then) {
+    while (!SumIsHere(bucket, step)) {
+      const int64_t seen = engine_->completions();
+      if (then == Then::kDiscard || !UpdateOne(stream)) AwaitSum(bucket, step, seen);
+    }
+    engine_->HandOverProgress();
+  }
+
+  const std::vector<ParamInfo<T>> params_;
   const Plan plan_;
+  const std::vector<std::string> names_;      // by bucket, for messages
+  std::vector<BucketMemory> buckets_;         // constant after construction
+  std::deque<std::vector<float>> residuals_;  // that the buckets point to
+  std::vector<EncodedHere> encoded_here_;     // by bucket
+  std::unique_ptr<FactorGather<T>> factors_;  // null: all parameters are exchanged by gradients
   const std::function<void(int, Stream&)> update_;
   const std::function<void(int, Stream&)> received_;
   const bool update_needs_all_;
   const bool overlap_;
-  const bool several_ranks_;
-  const bool serves_others_;
+  const int rank_;
+  const bool updates_;             // this rank does; else its values come from rank 0
+  const bool serves_others_;       // other ranks get their values from this one
   std::vector<int> urgent_first_;  // buckets: the backward pass ends with what Forward needs first
-  std::mutex mutex_;               // guards the next three while workers run
+  std::mutex mutex_;               // guards guard_ and failed_ while workers run
   std::condition_variable changed_;
   StepGuard guard_;
   std::exception_ptr failed_;
-  std::mutex sum_mutex_;     // guards summed_
-  int64_t summed_ = 0;       // step
-  double wait_seconds_ = 0;  // of worker 0's thread, as the next three
+  StepVotes my_votes_;  // with one rank
+  // Of worker 0's thread:
+  double wait_seconds_ = 0;
   std::vector<double> ready_times_;
   int64_t ready_step_ = -1;
   Timer since_first_;
-  int64_t looked_at_ = 0;                // sums that had come when the last update was looked for
-  static thread_local double updating_;  // seconds that the call under way spent in updates
-  std::unique_ptr<Carrier> carrier_;
+  int64_t completions_seen_ = 0;          // at the last UpdateDuringBackward
+  static thread_local double updating_;   // seconds that the current call spent in updates
+  std::unique_ptr<PolledEngine> engine_;  // null with one rank; last, as it uses the memory above
 };
 
 template <typename T>
@@ -312,14 +483,13 @@ thread_local double Synchronous<T>::updating_ = 0;
 }  // namespace
 
 template <typename T>
-std::unique_ptr<Exchange<T>> MakeSynchronous(const SchemeKind& kind,
-                                             const ExchangeSetup<T>& setup) {
-  return std::make_unique<Synchronous<T>>(kind, setup);
+std::unique_ptr<Exchange<T>> MakeSynchronous(const Scheme& scheme, const ExchangeSetup<T>& setup) {
+  return std::make_unique<Synchronous<T>>(scheme, setup);
 }
 
-template std::unique_ptr<Exchange<float>> MakeSynchronous(const SchemeKind&,
+template std::unique_ptr<Exchange<float>> MakeSynchronous(const Scheme&,
                                                           const ExchangeSetup<float>&);
-template std::unique_ptr<Exchange<double>> MakeSynchronous(const SchemeKind&,
+template std::unique_ptr<Exchange<double>> MakeSynchronous(const Scheme&,
                                                            const ExchangeSetup<double>&);
 
 }  // namespace carafe

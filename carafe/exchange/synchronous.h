@@ -1,4 +1,5 @@
-// The exchange of all schemes in which every step waits for everyone's gradients.
+// The strategy of all synchronous schemes (scheme.h): every step waits for the gradients of all
+// ranks, and all replicas have the same values after it.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,6 @@
 namespace carafe {
 
 template <typename T>
-std::unique_ptr<Exchange<T>> MakeSynchronous(const SchemeKind& kind, const ExchangeSetup<T>& setup);
+std::unique_ptr<Exchange<T>> MakeSynchronous(const Scheme& scheme, const ExchangeSetup<T>& setup);
 
 }  // namespace carafe

@@ -11,14 +11,14 @@ namespace {
 std::vector<Program> Sum(const SchemeSettings& settings, int rank, int size, int64_t count,
                          int64_t bytes) {
   return CutByMessage(settings, count, bytes, [&](int64_t begin, int64_t end) {
-    return SumUpTree(rank, size, begin, end);
+    return SumUpTree(rank, size, settings.hosts, begin, end);
   });
 }
 
 std::vector<Program> Spread(const SchemeSettings& settings, int rank, int size, int64_t count,
                             int64_t bytes) {
   return CutByMessage(settings, count, bytes, [&](int64_t begin, int64_t end) {
-    return SpreadDownTree(rank, size, settings.local, settings.branches, begin, end);
+    return SpreadDownTree(rank, size, settings.hosts, settings.branches, begin, end);
   });
 }
 
@@ -28,9 +28,10 @@ const RegisterScheme kRegistered{
      .root_updates = true,
      .sum = Sum,
      .spread = Spread,
+     .encoded_sum = GatherEncoded,
      .describe = [](const SchemeSettings& settings, int) {
        return fmt::format("up a binomial tree, down a tree of {}{}", settings.branches,
-                          settings.local > 1 ? " that enters every host once" : "");
+                          settings.hosts.saves_bytes() ? " that enters every host once" : "");
      }}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which buckets suit this cluster: measures what a sum costs, and merges gradients by it.
+// Measures what a sum costs on this cluster, and chooses the buckets by it.
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -56,12 +56,12 @@ SumCost MeasureSumCost(Group& group, const std::string& exchange, const SchemeSe
 }
 
 size_t MessageBytesFor(const SumCost& cost) {
-  constexpr double kUnderWay = 1.5e-3 / Channel::kWindow;  // seconds per message
-  // The longest travel with their headers (mpi_transport.cpp); those of 256 KB took 1.5 times as
-  // long.
+  constexpr double kInFlight = 1.5e-3 / Channel::kWindow;  // seconds per message
+  // The longest that share a frame with their header (mpi_transport.cpp); messages of 256 KB took
+  // 1.5 times as long.
   constexpr size_t kLeast = size_t{32} << 10, kMost = size_t{128} << 10;
   if (cost.per_byte <= 0) return kMost;
-  const double bytes = std::min(kUnderWay / cost.per_byte, static_cast<double>(kMost));
+  const double bytes = std::min(kInFlight / cost.per_byte, static_cast<double>(kMost));
   return std::max(std::bit_floor(static_cast<size_t>(bytes)), kLeast);
 }
 
@@ -75,7 +75,13 @@ std::vector<int> PlanBuckets(Group& group, std::span<const ParamInfo<T>> params,
   for (int p : order) {
     last = std::max(last, ready_times[static_cast<size_t>(p)]);  // of a shared parameter: later
     ready.push_back(last);
-    bytes.push_back(params[static_cast<size_t>(p)].count * int64_t{sizeof(T)});
+    const ParamInfo<T>& param = params[static_cast<size_t>(p)];
+    const FactorShape& factors = param.factors;
+    // A sum of n bytes sends 2 n (P-1)/P; every rank's factors go to P-1 others.
+    const int64_t count =
+        factors.rows == 0 ? param.count
+                          : factors.rows * (factors.a_width + factors.b_width) * group.size() / 2;
+    bytes.push_back(count * int64_t{sizeof(T)});
   }
   std::vector<int> sizes = MergeForEarliestEnd(ready, bytes, cost);
   int64_t count = static_cast<int64_t>(sizes.size());

@@ -1,5 +1,5 @@
 // When verdicts are there and updates run: as soon as what they need is, not at the end of the
-// step. Ranks wait for each other here as they would for ever if that were not so.
+// step. Ranks wait for each other here as they would forever if that were not so.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -3,6 +3,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "carafe/base/error.h"
 #include "carafe/comm/tags.h"
 
 namespace carafe {
@@ -10,31 +11,43 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<StepVotes> && sizeof(StepVotes) % sizeof(double) == 0);
 
-constexpr int kFewRanks = 3;  // up to here one message to everyone is the fastest
+constexpr int kFewRanks = 3;  // up to here one message to every other rank is fastest
 
-std::vector<Journey<double>> VoteJourney(int rank, int size, bool in_time,
-                                         std::span<double> votes) {
-  const int64_t count = static_cast<int64_t>(votes.size());
-  Journey<double> journey{.data = votes.data(), .count = count};
-  const auto program = in_time ? SumInTime : size <= kFewRanks ? SumByAll : SumByDoubling;
-  journey.chunks.push_back(program(rank, size, 0, count));
-  return {std::move(journey)};
+template <typename Votes>
+std::vector<Transfer> VoteTransfers(int rank, int size, bool with_timeout,
+                                    std::vector<Votes>& steps) {
+  const auto program = with_timeout ? SumWithTimeout : size <= kFewRanks ? SumByAll : SumByDoubling;
+  std::vector<Transfer> transfers;
+  for (Votes& votes : steps) {
+    const auto count = static_cast<int64_t>(votes.size());
+    transfers.push_back(
+        {.data = votes.data(), .count = count, .chunks = {program(rank, size, 0, count)}});
+  }
+  return transfers;
 }
 
 }  // namespace
 
-Ballot::Ballot(int rank, int size, bool in_time)
-    : engine_(rank, size, VoteJourney(rank, size, in_time, votes_), {kVotesTag, kVotesPayloadTag}) {
+VoteReduction::VoteReduction(int rank, int size, bool with_timeout, int steps)
+    : votes_(static_cast<size_t>(steps)),
+      complete_(votes_.size()),
+      engine_(rank, size, ElementsOf<double>(), VoteTransfers(rank, size, with_timeout, votes_),
+              {kVotesTag, kVotesPayloadTag}) {}
+
+void VoteReduction::OnVotes(const StepVotes& mine) {
+  Ensure(begun_ - taken_ < Count(votes_), "the votes of too many steps are in progress");
+  const int slot = SlotOf(begun_++);
+  At(votes_, slot) = std::bit_cast<Votes>(mine);
+  engine_.OnReady(slot);
 }
 
-void Ballot::OnVotes(const StepVotes& mine) {
-  votes_ = std::bit_cast<decltype(votes_)>(mine);
-  engine_.OnReady(0);
-}
-
-bool Ballot::TakeComplete(StepVotes* verdict) {
-  if (engine_.TakeComplete().empty()) return false;
-  *verdict = std::bit_cast<StepVotes>(votes_);
+bool VoteReduction::TakeComplete(StepVotes* verdict) {
+  for (const int slot : engine_.TakeComplete()) complete_[static_cast<size_t>(slot)] = true;
+  const int slot = SlotOf(taken_);
+  if (!complete_[static_cast<size_t>(slot)]) return false;
+  complete_[static_cast<size_t>(slot)] = false;
+  ++taken_;
+  *verdict = std::bit_cast<StepVotes>(At(votes_, slot));
   return true;
 }
 

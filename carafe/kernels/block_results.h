@@ -1,9 +1,9 @@
-// Doubles that the blocks of a reduction leave for the host to put together. On the CPU they lie in
-// memory that the calling thread keeps, so that a training step takes none.
+// Doubles that the blocks of a reduction leave for the host to put together. They lie in memory
+// that the calling thread keeps for each device, so that a training step takes none.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -11,7 +11,8 @@
 
 namespace carafe {
 
-// One at a time per thread.
+// One at a time per thread. On a GPU the next one may use another stream: OnHost has waited for
+// this one's.
 class BlockResults {
  public:
   BlockResults(Stream& stream, int64_t count) : count_(static_cast<size_t>(count)) {
@@ -20,7 +21,10 @@ class BlockResults {
       if (kept.size() < count_) kept.resize(count_);
       values_ = kept.data();
     } else {
-      values_ = blob_.emplace(Shape{count}).mutable_data(stream);
+      thread_local std::map<Device*, Blob<double>> kept;
+      blob_ = &kept[&stream.device()];
+      blob_->Reshape({count});
+      values_ = blob_->mutable_data(stream);
     }
   }
   double* data() const { return values_; }  // on the stream's device
@@ -34,7 +38,7 @@ class BlockResults {
  private:
   const size_t count_;
   double* values_ = nullptr;
-  std::optional<Blob<double>> blob_;  // on other devices
+  Blob<double>* blob_ = nullptr;  // on other devices
   std::vector<double> host_;
 };
 

@@ -79,7 +79,7 @@ std::string ShapeText(const ConvolutionShape& s) {
   pair('d', s.dilation_h, s.dilation_w, 1);
   text += fmt::format(" {}->{}", s.in_channels, s.out_channels);
   if (s.groups > 1) text += fmt::format(" g{}", s.groups);
-  return text + fmt::format(" {}x{} n{}", s.in_h, s.in_w, s.images);
+  return text + fmt::format(" {}x{}", s.in_h, s.in_w);
 }
 
 std::string ChoiceKey(const ConvolutionShape& shape, ConvolutionDirection direction) {
@@ -122,8 +122,7 @@ bool BlockedConvolution::PaysByRule(ConvolutionAlgorithm algorithm) const {
 ConvolutionAlgorithm BlockedConvolution::Choose(const AlgorithmChoices& choices,
                                                 ConvolutionDirection direction) {
   if (choices.asked == "gemm") return kPlain;
-  const auto measured =
-      choices.measured.find(fmt::format("{} {}", ShapeText(shape_), DirectionName(direction)));
+  const auto measured = choices.measured.find(ChoiceKey(shape_, direction));
   if (measured != choices.measured.end() && Has(measured->second, direction)) {
     return measured->second;
   }

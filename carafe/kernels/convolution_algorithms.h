@@ -34,7 +34,7 @@ constexpr ConvolutionDirection kConvolutionDirections[] = {ConvolutionDirection:
                                                            ConvolutionDirection::kBackwardData,
                                                            ConvolutionDirection::kBackwardWeights};
 
-// "3x3s1p1 64->128 56x56 n16": equal for equal shapes.
+// "3x3p1 64->128 56x56": the number of images is left out, because no choice may depend on it.
 std::string ShapeText(const ConvolutionShape& shape);
 // "SHAPE DIRECTION"
 std::string ChoiceKey(const ConvolutionShape& shape, ConvolutionDirection direction);
@@ -59,8 +59,8 @@ class BlockedConvolution {
   const ConvolutionShape& shape() const { return shape_; }
   // Those that can compute the direction; kPlain is not among them.
   std::vector<ConvolutionAlgorithm> Candidates(ConvolutionDirection direction);
-  // The one to take. The same on every machine and for any number of threads, unless measured:
-  // replicas must not differ. kPlain where nothing else is there.
+  // The one to use, kPlain where there is no other. The same on every machine, for any number of
+  // threads and images, unless measured: P workers must choose what one with the global batch does.
   ConvolutionAlgorithm Choose(const AlgorithmChoices& choices, ConvolutionDirection direction);
   Format source_format(ConvolutionAlgorithm algorithm) const;
   size_t ScratchBytes(ConvolutionAlgorithm algorithm, ConvolutionDirection direction);

@@ -160,7 +160,59 @@ TEST_P(Algorithms, AddTheGradientOfTheWeights) {
   }
 }
 
+// What an image gives must not depend on how many others a worker has.
+TEST_P(Algorithms, GiveAnImageTheSameBitsInABatchOfAnySize) {
+  ConvolutionShape one = shape_;
+  one.images = 1;
+  BlockedConvolution single(one, stream_.threads());
+  const auto bits = [](const float* values, int64_t count) {
+    return Values(values, values + count);
+  };
+  for (const auto direction :
+       {ConvolutionDirection::kForward, ConvolutionDirection::kBackwardData}) {
+    const bool forward = direction == ConvolutionDirection::kForward;
+    EXPECT_EQ(single.Candidates(direction), convolution_.Candidates(direction));
+    for (const ConvolutionAlgorithm a : convolution_.Candidates(direction)) {
+      SCOPED_TRACE(testing::Message() << AlgorithmName(a) << " " << DirectionName(direction));
+      const Format format = convolution_.source_format(a);
+      Blob<float> in(forward ? src_.shape() : dst_.shape());
+      Blob<float> out(forward ? dst_.shape() : src_.shape());
+      const Format in_format = forward ? format : Format::kBlocked8;
+      const Format out_format = forward ? Format::kBlocked8 : format;
+      in.SetData(stream_, NormalFloats(in.count(), 5));
+      const auto floats = [&](const Blob<float>& blob, Format of) {
+        return (of == Format::kPlain ? blob.count() : blob.blocked_geometry().padded_count()) /
+               shape_.images;
+      };
+      const auto run = [&](BlockedConvolution& with, int64_t image, Blob<float>& to) {
+        const float* x = in.data(stream_, in_format) + image * floats(in, in_format);
+        float* y = to.overwrite_data(stream_, out_format);
+        void* scratch = scratch_.Get(stream_, with.ScratchBytes(a, direction));
+        if (forward) {
+          with.Forward(a, stream_, x, weights_.data(), bias_.data(), false, y, scratch);
+        } else {
+          with.BackwardData(a, x, weights_.data(), y, scratch);
+        }
+        return y;
+      };
+      const int64_t count = floats(out, out_format);
+      const Values all = bits(run(convolution_, 0, out), count * shape_.images);
+      for (int64_t image = 0; image < shape_.images; ++image) {
+        EXPECT_EQ(bits(run(single, image, out), count), bits(all.data() + image * count, count));
+      }
+    }
+  }
+}
+
 const NamedShape kShapes[] = {
+    {"5x5WithoutBorder",
+     {.images = 5,
+      .in_channels = 16,
+      .out_channels = 16,
+      .in_h = 12,
+      .in_w = 12,
+      .kernel_h = 5,
+      .kernel_w = 5}},
     {"3x3",
      {.images = 2,
       .in_channels = 16,
@@ -330,6 +382,9 @@ TEST(AlgorithmChoices, FollowTheRuleTheWishAndTheMeasurement) {
   const AlgorithmChoices measured = {.measured = {{ChoiceKey(Kernel3(32), forward), kWinograd2x2}}};
   EXPECT_EQ(wide.Choose(measured, forward), kWinograd2x2);
   EXPECT_EQ(wide.Choose(measured, ConvolutionDirection::kBackwardData), kWinograd4x4);
+  ConvolutionShape share = Kernel3(32);
+  share.images = 1;  // of a worker among two: what was measured counts for it as well
+  EXPECT_EQ(BlockedConvolution(share, 1).Choose(measured, forward), kWinograd2x2);
   BlockedConvolution narrow(Kernel3(8), 1);
   EXPECT_EQ(narrow.Choose({.asked = "winograd"}, forward), kWinograd4x4);
   EXPECT_NE(narrow.Choose({}, forward), kWinograd4x4);
@@ -342,7 +397,7 @@ TEST(AlgorithmChoices, FollowTheRuleTheWishAndTheMeasurement) {
 }
 
 TEST(ShapeText, TellsShapesApart) {
-  EXPECT_EQ(ShapeText(Kernel3(32)), "3x3p1 32->32 14x14 n2");
+  EXPECT_EQ(ShapeText(Kernel3(32)), "3x3p1 32->32 14x14");
   EXPECT_EQ(ShapeText(Made({.images = 1,
                             .groups = 2,
                             .in_channels = 4,
@@ -355,7 +410,7 @@ TEST(ShapeText, TellsShapesApart) {
                             .stride_w = 2,
                             .pad_w = 1,
                             .dilation_h = 3})),
-            "1x3s2p0x1d3x1 4->6 g2 9x8 n1");
+            "1x3s2p0x1d3x1 4->6 g2 9x8");
 }
 
 TEST(BlockedBias, MasksByReluAndAddsSums) {

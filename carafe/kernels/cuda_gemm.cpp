@@ -1,31 +1,31 @@
-// Gemm through cuBLAS; CUDA builds only. One handle per thread and device stream.
-#include <cublas_v2.h>
-
+// Gemm through cuBLAS; CUDA builds only. One handle per thread and device.
 #include <climits>
 #include <map>
 #include <memory>
 
 #include "carafe/base/error.h"
+#include "carafe/core/cuda_runtime.h"
+#include "carafe/kernels/cublas_table.h"
 #include "carafe/kernels/gemm.h"
 
 namespace carafe {
 namespace {
 
 struct HandleDeleter {
-  void operator()(cublasContext* handle) const { cublasDestroy(handle); }
+  void operator()(cublasContext* handle) const { Cublas().destroy(handle); }
 };
 
 cublasHandle_t HandleFor(Stream& stream) {
-  thread_local std::map<void*, std::unique_ptr<cublasContext, HandleDeleter>> handles;
-  auto& handle = handles[stream.native()];
+  thread_local std::map<int, std::unique_ptr<cublasContext, HandleDeleter>> handles;  // by device
+  auto& handle = handles[UseDeviceOf(stream)];
   if (!handle) {
     cublasHandle_t raw = nullptr;
-    Ensure(cublasCreate(&raw) == CUBLAS_STATUS_SUCCESS, "cuBLAS did not start");
+    Ensure(Cublas().create(&raw) == CUBLAS_STATUS_SUCCESS, "cuBLAS did not start");
     handle.reset(raw);
-    Ensure(
-        cublasSetStream(raw, static_cast<cudaStream_t>(stream.native())) == CUBLAS_STATUS_SUCCESS,
-        "cuBLAS refused the stream");
   }
+  Ensure(Cublas().set_stream(handle.get(), static_cast<cudaStream_t>(stream.native())) ==
+             CUBLAS_STATUS_SUCCESS,
+         "cuBLAS refused the stream");
   return handle.get();
 }
 
@@ -34,13 +34,13 @@ cublasOperation_t Blas(Op op) { return op == Op::kNone ? CUBLAS_OP_N : CUBLAS_OP
 cublasStatus_t ColumnMajor(cublasHandle_t h, Op a, Op b, int m, int n, int k, const float* alpha,
                            const float* pa, int lda, const float* pb, int ldb, const float* beta,
                            float* c, int ldc) {
-  return cublasSgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
+  return Cublas().sgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
 }
 
 cublasStatus_t ColumnMajor(cublasHandle_t h, Op a, Op b, int m, int n, int k, const double* alpha,
                            const double* pa, int lda, const double* pb, int ldb, const double* beta,
                            double* c, int ldc) {
-  return cublasDgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
+  return Cublas().dgemm(h, Blas(a), Blas(b), m, n, k, alpha, pa, lda, pb, ldb, beta, c, ldc);
 }
 
 }  // namespace
@@ -55,6 +55,7 @@ void CudaGemm(Stream& stream, Op a_op, Op b_op, int64_t m, int64_t n, int64_t k,
   const cublasStatus_t status =
       ColumnMajor(HandleFor(stream), b_op, a_op, static_cast<int>(n), static_cast<int>(m),
                   static_cast<int>(k), &alpha, b, ldb, a, lda, &beta, c, static_cast<int>(n));
+  CheckLaunch(stream);  // a lost device, most often
   Ensure(status == CUBLAS_STATUS_SUCCESS, "cuBLAS failed in a matrix product");
 }
 

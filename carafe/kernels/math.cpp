@@ -99,7 +99,7 @@ struct ColumnSumOp {
   }
 };
 
-enum class Term { kValue, kAbs, kSquare, kProduct };
+enum class Term { kValue, kAbs, kSquare, kProduct, kNotFinite };
 
 constexpr int64_t kBlock = 4096;
 
@@ -117,6 +117,7 @@ struct BlockSumOp {
       if (term == Term::kAbs) sum += v < 0 ? -v : v;
       if (term == Term::kSquare) sum += v * v;
       if (term == Term::kProduct) sum += v * static_cast<double>(y[i]);
+      if (term == Term::kNotFinite) sum += v - v == 0 ? 0 : 1;  // inf - inf is NaN
     }
     sums[block] = sum;
   }
@@ -197,6 +198,10 @@ template <typename T>
 double Dot(Stream& stream, int64_t n, const T* x, const T* y) {
   return BlockSum<Term::kProduct>(stream, n, x, y);
 }
+template <typename T>
+bool AllFinite(Stream& stream, int64_t n, const T* x) {
+  return BlockSum<Term::kNotFinite>(stream, n, x, x) == 0;
+}
 
 #define CARAFE_INSTANTIATE(T)                                                        \
   template void Fill<T>(Stream&, int64_t, T, T*);                                    \
@@ -211,7 +216,8 @@ double Dot(Stream& stream, int64_t n, const T* x, const T* y) {
   template double Sum<T>(Stream&, int64_t, const T*);                                \
   template double SumOfAbs<T>(Stream&, int64_t, const T*);                           \
   template double SumOfSquares<T>(Stream&, int64_t, const T*);                       \
-  template double Dot<T>(Stream&, int64_t, const T*, const T*);
+  template double Dot<T>(Stream&, int64_t, const T*, const T*);                      \
+  template bool AllFinite<T>(Stream&, int64_t, const T*);
 CARAFE_INSTANTIATE(float)
 CARAFE_INSTANTIATE(double)
 #undef CARAFE_INSTANTIATE

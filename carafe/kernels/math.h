@@ -43,5 +43,8 @@ template <typename T>
 double SumOfSquares(Stream& stream, int64_t n, const T* x);
 template <typename T>
 double Dot(Stream& stream, int64_t n, const T* x, const T* y);
+// Whether no element is NaN or infinite. Waits for the stream.
+template <typename T>
+bool AllFinite(Stream& stream, int64_t n, const T* x);
 
 }  // namespace carafe

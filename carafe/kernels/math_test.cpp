@@ -44,6 +44,17 @@ TEST_P(MathTest, WorksElementByElement) {
   }
 }
 
+TEST_P(MathTest, FindsNumbersThatAreNotFinite) {
+  std::vector<float> values(10000, 1e38f);
+  EXPECT_TRUE(AllFinite(stream_, 10000, values.data()));
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    values[9999] = bad;
+    EXPECT_FALSE(AllFinite(stream_, 10000, values.data()));
+    EXPECT_TRUE(AllFinite(stream_, 9999, values.data()));
+  }
+  EXPECT_TRUE(AllFinite<double>(stream_, 0, nullptr));
+}
+
 TEST_P(MathTest, AddsVectorsToRowsAndChannelsAndBack) {
   const int64_t outer = 5, channels = 7, inner = 300;
   const std::vector<double> bias = Numbers(channels, 1),

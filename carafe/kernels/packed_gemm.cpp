@@ -17,8 +17,9 @@ namespace {
 constexpr int64_t kPanel = 16, kRows = 6;
 constexpr int64_t kFewRows = 64;     // that many rows lie in the second-level cache as they are
 constexpr int64_t kBlockTiles = 16;  // of six rows each
-// Elements of k that are added up in registers (measured): few rows, and blocks of many.
-constexpr int64_t kFewRowsPiece = 1024, kBlockPiece = 512;
+// Elements of k that are added up in registers (measured). PackedGemm has one size for any number
+// of rows, because it decides the order of the sums, and so the last digits of a row.
+constexpr int64_t kPanelGemmPiece = 1024, kPackedGemmPiece = 512;
 constexpr int64_t kAhead = 8;  // rows: columns lie far apart, where no prefetcher of the CPU looks
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -272,8 +273,7 @@ void PackedGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const fl
                 const float* packed, Start start, float* c) {
   if (m == 0 || n == 0) return;
   const bool few = op == Op::kNone && m <= kFewRows;
-  const Pieces pieces(k, few ? kFewRowsPiece : kBlockPiece);
-  const Product product{op, m, n, k, a, packed, start, c, pieces};
+  const Product product{op, m, n, k, a, packed, start, c, Pieces(k, kPackedGemmPiece)};
   if (few) {
     return CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel,
                   [&](int64_t panel) { product.RowsTimesPanel(panel); });
@@ -288,7 +288,7 @@ void PackedGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const fl
 void PanelGemm(Stream& stream, Op op, int64_t m, int64_t n, int64_t k, const float* a,
                const float* b, Start start, float* c) {
   if (m == 0 || n == 0) return;
-  const Product product{Op::kNone, m, n, k, a, nullptr, start, c, Pieces(k, kFewRowsPiece)};
+  const Product product{Op::kNone, m, n, k, a, nullptr, start, c, Pieces(k, kPanelGemmPiece)};
   CpuFor(stream, Panels(n), std::max<int64_t>(m / 4, 1) * k * kPanel, [&](int64_t panel) {
     product.RowsTimesPanel({op, k, n, b}, panel);
   });

@@ -11,8 +11,8 @@
 #include "carafe/base/host_device.h"
 #include "carafe/core/stream.h"
 
-#if defined(CARAFE_CUDA) && !defined(__CUDACC__)
-#error "in a CUDA build this file must be compiled as CUDA: see carafe/cuda_sources.cmake"
+#if defined(CARAFE_CUDA) || defined(CARAFE_VGPU)
+#include "carafe/kernels/launch.h"
 #endif
 
 namespace carafe {
@@ -20,13 +20,13 @@ namespace carafe {
 // Below this much work (elements times cost) a loop is not worth waking other threads for.
 constexpr int64_t kSerialWork = 16384;
 
-#if defined(__CUDACC__)
-template <typename F>
-__global__ void ForEach(int64_t n, const F f) {
-  const int64_t step = int64_t{blockDim.x} * gridDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(i);
-}
-#endif
+// A functor is copied to a GPU as bytes, and run there for all indices side by side. So it holds
+// numbers and pointers to memory of the stream's device, never a pointer or reference to host
+// memory, and f(i) depends on nothing that f(j) writes. The virtual GPU of tests/vgpu looks for
+// addresses of the host in it, and runs the indices forwards or backwards.
+//
+// kernels/launch.h has the only launch of a kernel. In a CUDA build the files that include this one
+// must be compiled as CUDA: see carafe/cuda_sources.cmake.
 
 // f(begin) .. f(end - 1) by this thread. The calls do not depend on each other (they run side by
 // side on a GPU), which the compiler is told, and the functor is a copy whose numbers nothing can
@@ -45,14 +45,14 @@ inline void SerialFor(int64_t begin, int64_t end, const F f) {
 template <typename F>
 void ParallelFor(Stream& stream, int64_t n, const F& f, int64_t cost = 1) {
   if (n <= 0) return;
-#if defined(__CUDACC__)
-  if (!stream.on_cpu()) {
-    constexpr int kThreads = 256;
-    const int64_t blocks = std::min<int64_t>((n + kThreads - 1) / kThreads, 4096);
-    ForEach<<<static_cast<unsigned>(blocks), kThreads, 0,
-              static_cast<cudaStream_t>(stream.native())>>>(n, f);
-    return;
-  }
+#if defined(CARAFE_CUDA) || defined(CARAFE_VGPU)
+  // The kernel is queued and runs later.
+  //   - What the functor points to must stay until then; blobs do, for freeing memory waits.
+  //   - The host sees what the kernel has written after CopyToHost or Synchronize.
+  //   - The number of threads and the cost do not matter.
+  //   - An error of an earlier kernel may be thrown here: a launch may be the first call that
+  //     reports it.
+  if (!stream.on_cpu()) return Launch(stream, n, f);
 #endif
   if (stream.threads() <= 1 || n * cost < kSerialWork) return SerialFor(0, n, f);
 #pragma omp parallel num_threads(stream.threads())

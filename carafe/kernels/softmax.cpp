@@ -96,25 +96,7 @@ struct LabelLogLossOp {
   }
 };
 
-template <typename T>
-struct SoftmaxLossBackwardOp {
-  ClassAxis axis;
-  IgnoredLabel ignore;
-  const T *probabilities, *labels, *weight;
-  T normalizer;
-  T* dx;
-  CARAFE_HD void operator()(int64_t item) const {
-    const int64_t first = axis.first_of(item), step = axis.inner;
-    const int64_t label = static_cast<int64_t>(labels[item]);
-    const T scale = ignore.Matches(label) ? T(0) : weight[0] / normalizer;
-    for (int64_t c = 0; c < axis.classes; ++c) {
-      const int64_t i = first + c * step;
-      dx[i] = scale == 0 ? T(0) : (probabilities[i] - (c == label ? T(1) : T(0))) * scale;
-    }
-  }
-};
-
-// What the target gives to class c.
+// What the target gives to class c; exactly 0 or 1 without smoothing.
 template <typename T>
 CARAFE_HD inline T SmoothedTarget(int64_t c, int64_t label, T smoothing, int64_t classes) {
   return smoothing / static_cast<T>(classes) + (c == label ? 1 - smoothing : T(0));
@@ -223,10 +205,8 @@ void LabelLogLoss(Stream& stream, ClassAxis axis, const T* probabilities, const 
 template <typename T>
 void SoftmaxLossBackward(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,
                          const int* ignore, const T* weight, T normalizer, T* dx) {
-  ParallelFor(stream, axis.items(),
-              SoftmaxLossBackwardOp<T>{axis, IgnoredLabel(ignore), probabilities, labels, weight,
-                                       normalizer, dx},
-              axis.classes);
+  SmoothedLossBackward<T>(stream, axis, probabilities, labels, ignore, /*smoothing=*/0, weight,
+                          normalizer, dx);
 }
 template <typename T>
 void SmoothedLogLoss(Stream& stream, ClassAxis axis, const T* probabilities, const T* labels,

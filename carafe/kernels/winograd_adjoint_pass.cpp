@@ -9,22 +9,9 @@
 
 namespace carafe::winograd {
 
-AdjointPass::AdjointPass(const Transforms& transforms, ImageShape src, ImageShape dst,
-                         int64_t groups, int64_t pad_h, int64_t pad_w)
-    : transforms_(transforms),
-      src_(src),
-      dst_(dst),
-      groups_(groups),
-      group_in_(src.channels / groups),
-      group_out_(dst.channels / groups),
-      pad_h_(pad_h),
-      pad_w_(pad_w),
-      tiling_(dst.images, dst.h, dst.w, transforms.m, transforms.r) {}
-
 bool AdjointPass::Pays() const {
-  constexpr int64_t kLeastImages = 4;  // they are what threads share
-  const Tiling turned(src_.images, src_.h, src_.w, transforms_.m, transforms_.r);
-  return src_.images >= kLeastImages && 4 * tiling_.count() <= 3 * turned.count();
+  const Tiling turned(1, src_.h, src_.w, transforms_.m, transforms_.r);
+  return 4 * tiling_.per_image() <= 3 * turned.per_image();
 }
 
 AdjointPass::Plan AdjointPass::PlanFor(int threads) const {

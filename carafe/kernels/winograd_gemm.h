@@ -23,7 +23,7 @@ constexpr int OutBlocks(int64_t first, int64_t last) { return last - first > kVe
 
 // d[i][o] = sum over t of v[t][i] z[o / 8][t][o % 8], for i = 0 .. 3 and o = 0 .. 8 out_blocks - 1,
 // out_blocks being 1, 2 or 3. Rows of v are 8 floats apart, blocks of z z_stride, rows of d
-// d_stride.
+// d_stride. Sums of a few dozen tiles are made first and then added: one long sum would err more.
 void MultiplyOverTiles(int64_t tiles, const float* v, const float* z, size_t z_stride,
                        int out_blocks, float* d, size_t d_stride);
 

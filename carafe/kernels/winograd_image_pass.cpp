@@ -17,19 +17,6 @@ constexpr int64_t kChunk = 32;  // out channels
 
 }  // namespace
 
-ImagePass::ImagePass(const Transforms& transforms, ImageShape in, ImageShape out, int64_t groups,
-                     int64_t pad_h, int64_t pad_w, bool backward)
-    : transforms_(transforms),
-      in_(in),
-      out_(out),
-      groups_(groups),
-      group_in_(in.channels / groups),
-      group_out_(out.channels / groups),
-      pad_h_(pad_h),
-      pad_w_(pad_w),
-      backward_(backward),
-      tiling_(out.images, out.h, out.w, transforms.m, transforms.r) {}
-
 ImagePass::Plan ImagePass::PlanFor(int threads) const {
   const int64_t tiles = tiling_.count();
   const auto elements = static_cast<size_t>(transforms_.elements());
@@ -50,7 +37,7 @@ ImagePass::Plan ImagePass::PlanFor(int threads) const {
   }
   plan.group_chunks = DivideUp(group_out_, plan.chunk);
 
-  const int64_t v_channels = plan.one_block ? in_.blocks() : DivideUp(group_in_, kVector);
+  const int64_t v_channels = plan.one_block ? src_.blocks() : DivideUp(group_in_, kVector);
   plan.v_block = BlockStride(plan.block_tiles);
   plan.v_stride = ElementStride(static_cast<size_t>(v_channels) * plan.v_block);
   plan.m_block = plan.v_block;
@@ -61,7 +48,7 @@ ImagePass::Plan ImagePass::PlanFor(int threads) const {
 
   const size_t tile_floats = TileFloats(plan.block_tiles);
   plan.bias = 0;
-  const size_t shared = RoundToLines(static_cast<size_t>(out_.blocks() * kVector));
+  const size_t shared = RoundToLines(static_cast<size_t>(dst_.blocks() * kVector));
   if (plan.one_block) {  // tiles and v are shared, u is each thread's
     plan.tiles = shared;
     plan.v = plan.tiles + tile_floats;
@@ -87,21 +74,21 @@ FilterMatrixView ImagePass::GroupFilters(const float* weights, int64_t group) co
           /*turned=*/backward_};
 }
 
-void ImagePass::Run(int threads, const float* in, const float* weights, const float* bias,
-                    float lowest, float* out, float* scratch) const {
+void ImagePass::Run(int threads, const float* src, const float* weights, const float* bias,
+                    float lowest, float* dst, float* scratch) const {
   const Plan plan = PlanFor(threads);
   float* padded_bias = scratch + plan.bias;
-  std::fill_n(padded_bias, out_.blocks() * kVector, 0.0f);
-  if (bias != nullptr) std::copy_n(bias, out_.channels, padded_bias);
+  std::fill_n(padded_bias, dst_.blocks() * kVector, 0.0f);
+  if (bias != nullptr) std::copy_n(bias, dst_.channels, padded_bias);
   if (plan.one_block) {
-    RunOneBlock(plan, in, weights, lowest, out, scratch, threads);
+    RunOneBlock(plan, src, weights, lowest, dst, scratch, threads);
   } else {
-    RunBlocks(plan, in, weights, lowest, out, scratch, threads);
+    RunBlocks(plan, src, weights, lowest, dst, scratch, threads);
   }
 }
 
-void ImagePass::RunBlocks(const Plan& plan, const float* in, const float* weights, float lowest,
-                          float* out, float* scratch, int threads) const {
+void ImagePass::RunBlocks(const Plan& plan, const float* src, const float* weights, float lowest,
+                          float* dst, float* scratch, int threads) const {
   const int64_t group_parts = plan.group_chunks * plan.chunk / kOutChannels;  // of 16 out channels
   const size_t u_part = static_cast<size_t>(transforms_.elements()) * plan.u_stride;
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -123,22 +110,22 @@ void ImagePass::RunBlocks(const Plan& plan, const float* in, const float* weight
       for (int64_t group = 0; group < groups_; ++group) {
         const int64_t group_blocks = DivideUp(group_in_, kVector);
         for (int64_t i = 0; i < group_blocks; ++i) {
-          transforms_.input(block, in_.Block(in, group * group_blocks + i), pad_h_, pad_w_,
+          transforms_.input(block, src_.Block(src, group * group_blocks + i), pad_h_, pad_w_,
                             v + static_cast<size_t>(i) * plan.v_block, plan.v_stride);
         }
         const float* u = scratch + plan.u + static_cast<size_t>(group * group_parts) * u_part;
         for (int64_t o = 0; o < group_out_; o += plan.chunk) {
           MultiplyChunk(plan, block, group, o, v,
                         u + static_cast<size_t>(o / kOutChannels) * u_part, scratch + plan.bias,
-                        lowest, m, out);
+                        lowest, m, dst);
         }
       }
     }
   }
 }
 
-void ImagePass::RunOneBlock(const Plan& plan, const float* in, const float* weights, float lowest,
-                            float* out, float* scratch, int threads) const {
+void ImagePass::RunOneBlock(const Plan& plan, const float* src, const float* weights, float lowest,
+                            float* dst, float* scratch, int threads) const {
   const TileBlock block =
       tiling_.Block(0, tiling_.count(), reinterpret_cast<Tile*>(scratch + plan.tiles));
   const size_t u_part = static_cast<size_t>(transforms_.elements()) * plan.u_stride;
@@ -147,8 +134,8 @@ void ImagePass::RunOneBlock(const Plan& plan, const float* in, const float* weig
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
 #pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < in_.blocks(); ++i) {
-      transforms_.input(block, in_.Block(in, i), pad_h_, pad_w_,
+    for (int64_t i = 0; i < src_.blocks(); ++i) {
+      transforms_.input(block, src_.Block(src, i), pad_h_, pad_w_,
                         v + static_cast<size_t>(i) * plan.v_block, plan.v_stride);
     }
     const size_t own = static_cast<size_t>(omp_get_thread_num()) * plan.thread_floats;
@@ -163,14 +150,14 @@ void ImagePass::RunOneBlock(const Plan& plan, const float* in, const float* weig
       }
       MultiplyChunk(plan, block, group, first,
                     v + static_cast<size_t>(group * group_blocks) * plan.v_block, u,
-                    scratch + plan.bias, lowest, m, out);
+                    scratch + plan.bias, lowest, m, dst);
     }
   }
 }
 
 void ImagePass::MultiplyChunk(const Plan& plan, const TileBlock& block, int64_t group,
                               int64_t first, const float* v, const float* u, const float* bias,
-                              float lowest, float* m, float* out) const {
+                              float lowest, float* m, float* dst) const {
   const int64_t last = std::min(first + plan.chunk, group_out_);
   const int points = transforms_.points();
   const size_t u_part = static_cast<size_t>(transforms_.elements()) * plan.u_stride;
@@ -193,7 +180,7 @@ void ImagePass::MultiplyChunk(const Plan& plan, const TileBlock& block, int64_t 
     const int64_t out_block = group_block + o / kVector;
     transforms_.output(block, m + static_cast<size_t>((o - first) / kVector) * plan.m_block,
                        plan.m_stride, bias + out_block * kVector, lowest,
-                       out_.Block(out, out_block));
+                       dst_.Block(dst, out_block));
   }
 }
 

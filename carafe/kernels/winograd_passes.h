@@ -23,16 +23,38 @@ struct ImageShape {
   }
 };
 
-// out = in * filters: the forward direction; and backward to the data, with the filters turned by
+// The sizes that the passes share: groups of channels, and the tiles of the output.
+class Pass {
+ protected:
+  Pass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups, int64_t pad_h,
+       int64_t pad_w)
+      : transforms_(transforms),
+        src_(src),
+        dst_(dst),
+        groups_(groups),
+        group_in_(src.channels / groups),
+        group_out_(dst.channels / groups),
+        pad_h_(pad_h),
+        pad_w_(pad_w),
+        tiling_(dst.images, dst.h, dst.w, transforms.m, transforms.r) {}
+
+  const Transforms& transforms_;
+  const ImageShape src_, dst_;
+  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
+  const Tiling tiling_;
+};
+
+// dst = src * filters: the forward direction; and backward to the data, with the filters turned by
 // 180 degrees, in and out channels swapped, and pad' = r - 1 - pad.
-class ImagePass {
+class ImagePass : private Pass {
  public:
-  ImagePass(const Transforms& transforms, ImageShape in, ImageShape out, int64_t groups,
-            int64_t pad_h, int64_t pad_w, bool backward);
+  ImagePass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
+            int64_t pad_h, int64_t pad_w, bool backward)
+      : Pass(transforms, src, dst, groups, pad_h, pad_w), backward_(backward) {}
   size_t ScratchFloats(int threads) const { return PlanFor(threads).total; }
-  // out = max(lowest, in * weights + bias); bias may be null.
-  void Run(int threads, const float* in, const float* weights, const float* bias, float lowest,
-           float* out, float* scratch) const;
+  // dst = max(lowest, src * weights + bias); bias may be null.
+  void Run(int threads, const float* src, const float* weights, const float* bias, float lowest,
+           float* dst, float* scratch) const;
 
  private:
   // Sizes and places in the scratch. The filters are transformed once for all blocks of tiles; or,
@@ -48,32 +70,29 @@ class ImagePass {
     size_t total;
   };
   Plan PlanFor(int threads) const;
-  void RunBlocks(const Plan& plan, const float* in, const float* weights, float lowest, float* out,
+  void RunBlocks(const Plan& plan, const float* src, const float* weights, float lowest, float* dst,
                  float* scratch, int threads) const;
-  void RunOneBlock(const Plan& plan, const float* in, const float* weights, float lowest,
-                   float* out, float* scratch, int threads) const;
+  void RunOneBlock(const Plan& plan, const float* src, const float* weights, float lowest,
+                   float* dst, float* scratch, int threads) const;
   // out channels first .. first + plan.chunk - 1 of a group for the tiles of a block.
   void MultiplyChunk(const Plan& plan, const TileBlock& block, int64_t group, int64_t first,
                      const float* v, const float* u, const float* bias, float lowest, float* m,
-                     float* out) const;
+                     float* dst) const;
   FilterMatrixView GroupFilters(const float* weights, int64_t group) const;
 
-  const Transforms& transforms_;
-  const ImageShape in_, out_;
-  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
   const bool backward_;
-  const Tiling tiling_;
 };
 
 // d_src = the adjoint of the forward direction: d_src += B [sum over out channels of (G g G^T) * (A
 // d_dst A^T)] B^T for the tiles of the forward direction, whose inputs overlap. Has fewer tiles
 // than ImagePass where dst is smaller than src, for it has no border of zeros to go through.
-class AdjointPass {
+class AdjointPass : private Pass {
  public:
   AdjointPass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
-              int64_t pad_h, int64_t pad_w);
+              int64_t pad_h, int64_t pad_w)
+      : Pass(transforms, src, dst, groups, pad_h, pad_w) {}
   size_t ScratchFloats(int threads) const { return PlanFor(threads).total; }
-  // Whether it has so many fewer tiles that it is faster.
+  // Whether it has so many fewer tiles that it is faster. Does not depend on the number of images.
   bool Pays() const;
   void Run(int threads, const float* d_dst, const float* weights, float* d_src,
            float* scratch) const;
@@ -92,16 +111,13 @@ class AdjointPass {
   Plan PlanFor(int threads) const;
   void RunGroup(const Plan& plan, const TileBlock& block, int64_t group, const float* d_dst,
                 const float* u, float* z, float* m, float* d_src) const;
-
-  const Transforms& transforms_;
-  const ImageShape src_, dst_;
-  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
-  const Tiling tiling_;
 };
 
 // d_weights += gradient: dU = sum over tiles of (B^T d B) (A d_dst A^T), d_weights += G^T dU G. The
-// sums run over the tiles in one order, whatever the number of threads, which share out channels.
-class WeightPass {
+// sums run over the tiles in one order for any number of threads, which share out channels; they
+// are made of short sums, because G^T dU G magnifies their errors, in which P workers differ from
+// one.
+class WeightPass : private Pass {
  public:
   WeightPass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
              int64_t pad_h, int64_t pad_w);
@@ -111,7 +127,7 @@ class WeightPass {
 
  private:
   struct Plan {
-    int64_t block_tiles, blocks;
+    int64_t block_tiles;
     size_t plane, v_stride, z_stride, d_stride;  // floats
     size_t v, z, own;                            // offsets; the part of thread 0
     size_t tiles, thread_floats;                 // in a thread's part: d, then its tiles
@@ -128,11 +144,7 @@ class WeightPass {
   void Accumulate(const Plan& plan, const TileBlock& block, const Unit& unit, const float* v,
                   const float* z, float* d, float* d_weights) const;
 
-  const Transforms& transforms_;
-  const ImageShape src_, dst_;
-  const int64_t groups_, group_in_, group_out_, pad_h_, pad_w_;
-  const int64_t in_parts_, out_parts_;
-  const Tiling tiling_;
+  const int64_t in_parts_, out_parts_;  // of the channels of a group
 };
 
 }  // namespace carafe::winograd

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "carafe/base/error.h"
@@ -308,6 +310,58 @@ TEST_P(WinogradTest, RefusesWhatItCannotDo) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, WinogradTest, ::testing::ValuesIn(kTiles),
                          [](const auto& info) { return info.param.name; });
+
+// The gradient of the weights over `images`, of which `src` and `d_dst` hold all.
+Floats WeightGradient(ConvolutionShape s, WinogradTile tile, const std::vector<int64_t>& images,
+                      const Floats& src, const Floats& d_dst) {
+  const auto part = [&](const Floats& all) {
+    const int64_t size = static_cast<int64_t>(all.size()) / s.images;
+    Floats some;
+    for (const int64_t n : images) {
+      some.insert(some.end(), all.begin() + n * size, all.begin() + (n + 1) * size);
+    }
+    return some;
+  };
+  const Floats x = part(src), dy = part(d_dst);
+  s.images = static_cast<int64_t>(images.size());
+  const WinogradConvolution convolution(s, tile);
+  Floats d_weights(static_cast<size_t>(s.weight_count()));
+  std::vector<double> scratch(convolution.ScratchBytes(1) / sizeof(double) + 16);
+  void* aligned = scratch.data();
+  size_t space = scratch.size() * sizeof(double);
+  std::align(64, convolution.ScratchBytes(1), aligned, space);
+  convolution.BackwardWeights(1, x.data(), dy.data(), d_weights.data(), aligned);
+  return d_weights;
+}
+
+// Rounding of sums over tiles is all that differs; G^T .. G magnifies it. Direct sums of these
+// sizes differ by 1.6e-6 of the root mean square.
+TEST(Winograd, WeightGradientsOfWorkersAddUpToThatOfOne) {
+  const std::pair<WinogradTile, double> bounds[] = {{WinogradTile::kF4x4_3x3, 6e-7},
+                                                    {WinogradTile::kF4x4_5x5, 2.4e-6}};
+  for (const auto& [tile, bound] : bounds) {
+    const int64_t pad = tile == WinogradTile::kF4x4_5x5 ? 2 : 1;
+    const ConvolutionShape s = ShapeOf(20, 1, 8, 24, 28, 28, pad, pad, tile);
+    const Floats src = Random(s.images * 8 * 28 * 28, 1),
+                 d_dst = Random(s.images * 24 * 28 * 28, 2);
+    std::vector<std::vector<int64_t>> shares(5);  // all images, then those of four workers
+    for (int64_t n = 0; n < s.images; ++n) {
+      shares[0].push_back(n);
+      shares[static_cast<size_t>(n % 4 + 1)].push_back(n);
+    }
+    std::vector<Floats> gradients;
+    for (const std::vector<int64_t>& share : shares) {
+      gradients.push_back(WeightGradient(s, tile, share, src, d_dst));
+    }
+    double difference = 0, squares = 0;
+    for (size_t i = 0; i < gradients[0].size(); ++i) {
+      const float sum = (gradients[1][i] + gradients[2][i]) + (gradients[3][i] + gradients[4][i]);
+      difference += std::pow(double{gradients[0][i]} - double{sum}, 2);
+      squares += std::pow(double{gradients[0][i]}, 2);
+    }
+    EXPECT_LE(std::sqrt(difference / squares), bound) << "3x3 or 5x5, padded by " << pad;
+  }
+}
 
 TEST(WinogradTiles, CoverEveryOutputOnceAndTileSizesFollowTheRest) {
   const winograd::Tiling tiling(2, 14, 7, 4, 3);  // 4 + 4 + 4 + 2 and 4 + 3

@@ -15,27 +15,26 @@ constexpr int64_t kBlockTiles = 196;
 constexpr int64_t kUnitIn = 64, kUnitOutBlocks = 6;
 constexpr size_t kUnitRow = kUnitOutBlocks * kVector;
 
+// Whole images as far as they fit: then the sum over the tiles of an image does not depend on its
+// neighbours, which are others with another number of workers.
+int64_t BlockTiles(int64_t images, int64_t per_image) {
+  if (per_image > kBlockTiles) return DivideUp(per_image, DivideUp(per_image, kBlockTiles));
+  const int64_t blocks = DivideUp(images, kBlockTiles / per_image);
+  return DivideUp(images, blocks) * per_image;
+}
+
 }  // namespace
 
 WeightPass::WeightPass(const Transforms& transforms, ImageShape src, ImageShape dst, int64_t groups,
                        int64_t pad_h, int64_t pad_w)
-    : transforms_(transforms),
-      src_(src),
-      dst_(dst),
-      groups_(groups),
-      group_in_(src.channels / groups),
-      group_out_(dst.channels / groups),
-      pad_h_(pad_h),
-      pad_w_(pad_w),
+    : Pass(transforms, src, dst, groups, pad_h, pad_w),
       in_parts_(DivideUp(group_in_, kUnitIn)),
-      out_parts_(DivideUp(DivideUp(group_out_, kVector), kUnitOutBlocks)),
-      tiling_(dst.images, dst.h, dst.w, transforms.m, transforms.r) {}
+      out_parts_(DivideUp(DivideUp(group_out_, kVector), kUnitOutBlocks)) {}
 
 WeightPass::Plan WeightPass::PlanFor(int threads) const {
   const auto elements = static_cast<size_t>(transforms_.elements());
   Plan plan;
-  plan.blocks = DivideUp(tiling_.count(), kBlockTiles);
-  plan.block_tiles = DivideUp(tiling_.count(), plan.blocks);
+  plan.block_tiles = BlockTiles(src_.images, tiling_.per_image());
   plan.plane = BlockStride(plan.block_tiles);
   plan.v_stride = ElementStride(static_cast<size_t>(src_.blocks()) * plan.plane);
   plan.z_stride = ElementStride(static_cast<size_t>(dst_.blocks()) * plan.plane);

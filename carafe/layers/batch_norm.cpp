@@ -15,7 +15,7 @@
 #include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/channels.h"
 #include "carafe/kernels/math.h"
-#include "carafe/layers/absorbing.h"
+#include "carafe/layers/layer.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/proto/batch_norm_dialect.h"
 
@@ -23,7 +23,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffine<T> {
+class BatchNorm final : public Layer<T> {
  public:
   explicit BatchNorm(const LayerSpec& spec)
       : Layer<T>(spec), param_(spec.param().batch_norm_param()), scales_(ScalesAndShifts(param_)) {
@@ -32,7 +32,7 @@ class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffi
     for (int i = 0; i < std::min(statistics, spec.param().param_size()); ++i) {
       spec.Check(spec.param().param(i).lr_mult() == 0, fmt::format("param[{}].lr_mult", i),
                  "the running statistics of BatchNorm cannot be learned",
-                 "set lr_mult: 0, or leave param away");
+                 "set lr_mult: 0, or remove param");
     }
   }
   Shapes InferShapes(const Shapes& bottom) const override {
@@ -60,11 +60,13 @@ class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffi
     const bool in_place = this->spec().InPlace();
     return {.bottom = !in_place, .top = false, .kept = in_place};
   }
-  bool AbsorbsScale() const override { return !scales_; }
-  void Absorb(const Followers<T>& followers) override { followers_ = followers; }
-  bool IsConstant() const override { return global_; }
+  FusibleFollowers CanFuse() const override { return {.scale = !scales_, .relu = true}; }
+  void Fuse(const Followers<T>& followers) override { followers_ = followers; }
+  FollowerRole RoleAsFollower() const override {
+    return global_ ? FollowerRole::kChannelNorm : FollowerRole::kNone;
+  }
   // y = f (x + b - mean) a + c: s = f a, t = (b - mean) s + c
-  void Coefficients(Stream& stream, const Blob<T>* b, Blob<T>* s, Blob<T>* t) override {
+  void ChannelCoefficients(Stream& stream, const Blob<T>* b, Blob<T>* s, Blob<T>* t) override {
     const int64_t channels = this->blob(kMean).count();
     LoadGlobalStatistics(stream, channels);
     for (Blob<T>* blob : {s, t}) blob->Reshape({channels});
@@ -173,7 +175,7 @@ class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffi
     return shift() != nullptr && followers_.scale->param_propagate_down(1);
   }
   // Whether Backward needs x, or its normalised form.
-  bool KeepsInput() { return followers_.backward && (!global_ || scale() != nullptr); }
+  bool KeepsInput() { return this->keeps_for_backward() && (!global_ || scale() != nullptr); }
   // In place x is gone after this, so that it is put aside; else Backward finds x where it was.
   void BlockedForward(Stream& stream, Blob<float>* bottom, Blob<float>* top) {
     aside_ = KeepsInput() && bottom->SharesDataWith(*top);
@@ -284,7 +286,7 @@ class BatchNorm final : public Layer<T>, public Absorbing<T>, public ChannelAffi
   const bool scales_;  // and shifts
   bool global_;
   Format format_ = Format::kPlain;    // of the last Forward
-  Followers<T> followers_;            // done here as well
+  Followers<T> followers_;            // fused into this layer
   Blob<T> mean_, variance_, factor_;  // of the last Forward
   Blob<T> normalized_;                // its output, in plain format
   Blob<T> input_;                     // in the blocked one, where it was in place (aside_)

@@ -66,7 +66,7 @@ TEST(BatchNorm, DeclaresItsStatisticsAsNotLearned) {
         LayerTester<float>("type: 'BatchNorm' param { lr_mult: 0 }\nparam { lr_mult: 1 }", {2, 3});
       }),
       "test.prototxt:2:9: error: layer \"test\" (BatchNorm): the running statistics of "
-      "BatchNorm cannot be learned\n  fix: set lr_mult: 0, or leave param away");
+      "BatchNorm cannot be learned\n  fix: set lr_mult: 0, or remove param");
   EXPECT_THROW(LayerTester<float>("type: 'BatchNorm'", {3}), ConfigError);
 }
 
@@ -143,29 +143,7 @@ TEST(BatchNorm, LearnsScaleAndBiasButNotTheStatistics) {
               LayerTester<float>(std::string(kFused) + "}\nparam { lr_mult: 1 }", {2, 3});
             }),
             "test.prototxt:2:9: error: layer \"test\" (BatchNorm): the running statistics of "
-            "BatchNorm cannot be learned\n  fix: set lr_mult: 0, or leave param away");
-}
-
-TEST(MVN, NormalisesPlanesOrImages) {
-  LayerTester<double> planes("type: 'MVN'", {1, 2, 2});
-  planes.SetBottom({1, 3, 10, 30}).Forward();
-  EXPECT_EQ(planes.top().shape(), (Shape{1, 2, 2, 1}));
-  EXPECT_THAT(planes.top_values(), Pointwise(DoubleNear(1e-7), {-1, 1, -1, 1}));
-  LayerTester<double> images(
-      "type: 'MVN' mvn_param { across_channels: true normalize_variance: "
-      "false }",
-      {1, 2, 2});
-  images.SetBottom({1, 3, 10, 30}).Forward();
-  EXPECT_THAT(images.top_values(), ElementsAre(-10, -8, -1, 19));
-}
-
-TEST(MVN, HasRightGradients) {
-  for (const char* param : {"", "across_channels: true", "normalize_variance: false",
-                            "across_channels: true normalize_variance: false"}) {
-    LayerTester<double> layer(std::string("type: 'MVN' mvn_param {") + param + "}", {2, 3, 2, 2});
-    EXPECT_LT(GradientError(layer), 1e-6) << param;
-  }
-  EXPECT_THROW(LayerTester<float>("type: 'MVN'", {1, 1, 1, 1, 1}), ConfigError);
+            "BatchNorm cannot be learned\n  fix: set lr_mult: 0, or remove param");
 }
 
 }  // namespace

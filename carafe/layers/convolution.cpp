@@ -5,8 +5,8 @@
 
 #include "carafe/kernels/activation.h"
 #include "carafe/kernels/channels.h"
-#include "carafe/layers/absorbing.h"
 #include "carafe/layers/convolution_base.h"
+#include "carafe/layers/factor_rows.h"
 #include "carafe/layers/fast_convolution.h"
 
 namespace carafe {
@@ -14,7 +14,7 @@ namespace {
 
 // Images of float on the CPU go through FastConvolution, all else the plain way.
 template <typename T>
-class Convolution final : public ConvolutionBase<T>, public Planned, public Absorbing<T> {
+class Convolution final : public ConvolutionBase<T>, public HasFactorRows {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvolutionBase<T>(spec, /*transposed=*/false) {}
 
@@ -25,14 +25,12 @@ class Convolution final : public ConvolutionBase<T>, public Planned, public Abso
     scratch_ = scratch;
     fast_.SetScratch(std::move(scratch));
   }
-  bool AbsorbsNorm() const override { return true; }
-  void Absorb(const Followers<T>& followers) override {
+  FusibleFollowers CanFuse() const override { return {.norm = true, .relu = true}; }
+  void Fuse(const Followers<T>& followers) override {
     relu_ = followers.relu;
-    if (norm_ != nullptr) AsAbsorbing(norm_).Absorb({.backward = followers.backward});
+    if (norm_ != nullptr) norm_->Fuse({});
     norm_ = followers.norm;
-    if (norm_ != nullptr) {
-      AsAbsorbing(norm_).Absorb({.scale = followers.scale, .backward = followers.backward});
-    }
+    if (norm_ != nullptr) norm_->Fuse({.scale = followers.scale});
   }
   std::vector<PlannedWay> Ways(Stream& stream, const Shape& bottom, int runs) override {
     if (!ConfigureFast(stream, bottom)) {
@@ -43,6 +41,29 @@ class Convolution final : public ConvolutionBase<T>, public Planned, public Abso
   void Measure(Stream& stream, const Shape& bottom, int runs,
                std::map<std::string, ConvolutionAlgorithm>* fastest) override {
     if (ConfigureFast(stream, bottom)) fast_.Measure(stream, runs, fastest);
+  }
+  // Where the window is the whole image, the output is 1 x 1 and dW (num_output, C h w) = dY^T X.
+  bool HasFactors(int param) const override {
+    return param == kWeight && this->param().group() == 1;
+  }
+  int64_t FactorRows(int, const Shapes& bottom) const override {
+    if (bottom.size() != 1) return 0;
+    const Shape& x = bottom[0];
+    const int axis = x.CanonicalAxis(this->param().axis());
+    const Windows windows = this->WindowsOf(x);
+    for (int i = 0; i < Count(windows); ++i) {
+      const Window& window = At(windows, i);
+      const bool whole = window.kernel == x[axis + 1 + i] && window.pad == 0 &&
+                         (window.dilation == 1 || window.kernel == 1);
+      if (!whole) return 0;
+    }
+    return x.Count(0, axis);
+  }
+  Factors<T> GradientFactors(int, Stream& stream, Blobs<T> top, Blobs<T> bottom) override {
+    const Shape& x = bottom[0]->shape();
+    const int axis = x.CanonicalAxis(this->param().axis());
+    return {x.Count(0, axis), static_cast<int64_t>(this->param().num_output()), x.Count(axis),
+            top[0]->diff(stream), bottom[0]->data(stream)};
   }
 
  private:
@@ -71,10 +92,9 @@ class Convolution final : public ConvolutionBase<T>, public Planned, public Abso
     T* y = top.mutable_data(stream);
     if (relu_) ReluForward<T>(stream, top.count(), 0, y, y);
   }
-  static Absorbing<T>& AsAbsorbing(Layer<T>* layer) { return dynamic_cast<Absorbing<T>&>(*layer); }
   // The layers' weights stay as they are; what is used is s_o w, and s_o bias + t_o, of now.
   void Fold(Stream& stream, const Blob<T>** weights, const Blob<T>** bias) {
-    dynamic_cast<ChannelAffine<T>&>(*norm_).Coefficients(stream, *bias, &fold_scale_, &fold_shift_);
+    norm_->ChannelCoefficients(stream, *bias, &fold_scale_, &fold_shift_);
     folded_.PoolData(scratch_->pool());
     folded_.Reshape((*weights)->shape());
     const int64_t outputs = (*weights)->shape()[0];
@@ -92,7 +112,8 @@ class Convolution final : public ConvolutionBase<T>, public Planned, public Abso
       if (relu_) ReluBackward<T>(stream, top.count(), 0, top.data(stream), dy, dy);
       if (this->wants_gradient(kBias)) this->PlainBiasGradient(stream, d, top);
     }
-    if (this->wants_gradient(kWeight) && !(fast && FastWeights(stream, top, bottom))) {
+    if (this->wants_gradient(kWeight) && !this->gives_factors(kWeight) &&
+        !(fast && FastWeights(stream, top, bottom))) {
       this->PlainWeightGradient(stream, d, top, bottom);
     }
     if (propagate_down && !(fast && FastData(stream, top, bottom))) {
@@ -163,7 +184,7 @@ class Convolution final : public ConvolutionBase<T>, public Planned, public Abso
   Shape fast_for_;  // the bottom that fast_shape_ was made for
   std::optional<ConvolutionShape> fast_shape_;
   bool relu_ = false;
-  Layer<T>* norm_ = nullptr;  // follows, and is done here, with what follows it
+  Layer<T>* norm_ = nullptr;  // fused into this layer, with what is fused into the norm
   std::shared_ptr<Buffer> scratch_ = std::make_shared<Buffer>();
   Blob<T> folded_, fold_scale_, fold_shift_;  // weights, and what makes them, while Forward runs
 };

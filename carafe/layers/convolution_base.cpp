@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "carafe/kernels/math.h"
+#include "carafe/layers/multiply_adds.h"
 
 namespace carafe {
 
@@ -38,6 +39,17 @@ std::vector<ParamDef> ConvolutionBase<T>::DeclareParams(const Shapes& bottom) co
   std::vector<ParamDef> params = {{weight, param_.weight_filler()}};
   if (param_.bias_term()) params.push_back({{outputs}, param_.bias_filler()});
   return params;
+}
+
+// Every output sums over C / group channels and the window; transposed, every input spreads over
+// num_output / group channels and the window.
+template <typename T>
+int64_t ConvolutionBase<T>::MultiplyAdds(const Shapes& bottom) const {
+  const int64_t window = DeclareParams(bottom)[kWeight].shape.Count(1);
+  const Shapes spread = transposed_ ? bottom : InferShapes(bottom);
+  int64_t sum = 0;
+  for (const Shape& shape : spread) sum = CheckedSum(sum, CheckedProduct(shape.Count(), window));
+  return sum;
 }
 
 template <typename T>

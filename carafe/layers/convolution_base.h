@@ -19,6 +19,7 @@ class ConvolutionBase : public Layer<T> {
   BackwardReads ReadsInBackward() const override {
     return {.bottom = wants_gradient(kWeight), .top = false};
   }
+  int64_t MultiplyAdds(const Shapes& bottom) const override;
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override;
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override;

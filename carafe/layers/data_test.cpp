@@ -204,7 +204,7 @@ TEST(Data, NamesTheRecordOfAnotherSizeInLargerBatches) {
   EXPECT_EQ(ErrorText<DataError>([&] { data.Forward(1); }),
             (folder / "db") +
                 ": record 2: error: (key \"00000002\") is 1x1x3 but the first record is 1x2x2\n  "
-                "fix: make all pictures of a database the same size, or use batch_size: 1");
+                "fix: make all images of a data set the same size, or use batch_size: 1");
   EXPECT_THAT(data.Forward(0).labels(), ElementsAre(0, 0));  // and goes on after it
 }
 
@@ -241,7 +241,7 @@ TEST(Data, RefusesSettingsThatCannotBeRight) {
             "net.prototxt:2:44: error: layer \"d\" (Data): batch_size is 0 or missing\n  fix: give "
             "the number of records of one pass, e.g. batch_size: 64");
   EXPECT_THAT(text(""), StartsWith("net.prototxt:2:1: error: layer \"d\" (Data): batch_size is 0"));
-  EXPECT_THAT(text("batch_size: 1 prefetch: 0"), HasSubstr("prefetch is 0\n  fix: leave it out"));
+  EXPECT_THAT(text("batch_size: 1 prefetch: 0"), HasSubstr("prefetch is 0\n  fix: omit it"));
 }
 
 // As in the original, which moves them to transform_param only for files with V1 layers.

@@ -1,20 +1,26 @@
 // TRAIN: y = x * mask / (1 - ratio), each mask bit 1 with probability 1 - ratio. TEST: y = x.
+// Of forks: scale_train: false (Fast R-CNN) is y = x * mask in TRAIN and y = (1 - ratio) x in TEST;
+// sample_weights_test (Bayesian SegNet) does in TEST what it does in TRAIN.
 // Row r (axis 0; of a recurrent net axes 0 and 1) of worker w draws as slot r * workers + w of the
 // pass, so the mask does not depend on how many workers share the batch.
 #include "carafe/kernels/activation.h"
 #include "carafe/kernels/blocked_channels.h"
-#include "carafe/layers/draws_by_row.h"
+#include "carafe/kernels/math.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/neuron.h"
+#include "carafe/proto/fork_messages.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class Dropout final : public NeuronLayer<T>, public DrawsByRow {
+class Dropout final : public NeuronLayer<T> {
  public:
   explicit Dropout(const LayerSpec& spec)
-      : NeuronLayer<T>(spec), ratio_(spec.param().dropout_param().dropout_ratio()) {
+      : NeuronLayer<T>(spec),
+        fork_(ForkPart<ForkDropoutParameter>(spec.param().dropout_param())),
+        ratio_(spec.param().dropout_param().dropout_ratio()),
+        drops_(spec.phase() == TRAIN || fork_.sample_weights_test()) {
     spec.Check(ratio_ >= 0 && ratio_ < 1, "dropout_param.dropout_ratio",
                "dropout_ratio must be at least 0 and below 1",
                "give the share of elements to drop, e.g. dropout_ratio: 0.5");
@@ -27,10 +33,7 @@ class Dropout final : public NeuronLayer<T>, public DrawsByRow {
     const Format format = CommonFormat(stream, *bottom[0], *top[0]);
     const T* x = bottom[0]->data(stream, format);
     T* y = top[0]->overwrite_data(stream, format);
-    if (this->spec().phase() != TRAIN) {
-      stream.Copy(y, x, static_cast<size_t>(StoredCount(*bottom[0], format)));
-      return;
-    }
+    if (!drops_) return Pass(stream, StoredCount(*bottom[0], format), x, y);
     int64_t rows = 1;
     for (int axis = 0; axis < row_axes_; ++axis) rows *= shape.LegacyDim(axis);
     mask_.Reshape(shape);
@@ -46,10 +49,10 @@ class Dropout final : public NeuronLayer<T>, public DrawsByRow {
     const Format format = CommonFormat(stream, *bottom[0], *top[0]);
     const T* dy = top[0]->diff(stream, format);
     T* dx = bottom[0]->overwrite_diff(stream, format);
-    if (this->spec().phase() == TRAIN) {
+    if (drops_) {
       ApplyMask(stream, *bottom[0], format, dy, dx);
     } else {
-      stream.Copy(dx, dy, static_cast<size_t>(StoredCount(*bottom[0], format)));
+      Pass(stream, StoredCount(*bottom[0], format), dy, dx);
     }
   }
 
@@ -64,8 +67,18 @@ class Dropout final : public NeuronLayer<T>, public DrawsByRow {
     }
     MultiplyMask<T>(stream, blob.count(), Scale(), mask_.data(stream), x, y);
   }
-  T Scale() const { return T(1) / (T(1) - static_cast<T>(ratio_)); }
+  // TEST, of values and of gradients.
+  void Pass(Stream& stream, int64_t count, const T* x, T* y) const {
+    if (fork_.scale_train()) {
+      stream.Copy(y, x, static_cast<size_t>(count));
+    } else {
+      carafe::Scale(stream, count, T(1) - static_cast<T>(ratio_), x, y);
+    }
+  }
+  T Scale() const { return fork_.scale_train() ? T(1) / (T(1) - static_cast<T>(ratio_)) : T(1); }
+  const ForkDropoutParameter fork_;
   const float ratio_;
+  const bool drops_;
   int row_axes_ = 1;
   Blob<uint8_t> mask_;
 };

@@ -75,5 +75,33 @@ TEST(Dropout, RefusesToDropEverything) {
             "and below 1\n  fix: give the share of elements to drop, e.g. dropout_ratio: 0.5");
 }
 
+// Fast R-CNN's scale_train: false moves the scale to TEST.
+TEST(Dropout, ScalesInTestWhereItDoesNotInTrain) {
+  const std::string text =
+      "type: 'Dropout' dropout_param { dropout_ratio: 0.25 scale_train: false }";
+  LayerTester<double> train(text, {4, 50});
+  train.Forward();
+  int kept = 0;
+  for (size_t i = 0; i < 200; ++i) {
+    const double y = train.top_values()[i];
+    EXPECT_TRUE(y == 0 || y == train.bottom_values()[i]);
+    kept += y != 0;
+  }
+  EXPECT_GT(kept, 100);
+  EXPECT_LT(kept, 200);
+  LayerTester<double> test(text, {1, 2}, {.phase = TEST});
+  test.SetBottom({4, -8}).Forward();
+  EXPECT_EQ(test.top_values(), (std::vector<double>{3, -6}));
+  EXPECT_LT(GradientError(test), 1e-9);
+}
+
+// Bayesian SegNet draws in TEST, too.
+TEST(Dropout, SamplesInTestWhereAskedTo) {
+  const std::string text = "type: 'Dropout' dropout_param { sample_weights_test: true }";
+  LayerTester<double> train(text, {4, 50}), test(text, {4, 50}, {.phase = TEST});
+  EXPECT_EQ(train.Forward().top_values(), test.Forward().top_values());
+  EXPECT_NE(test.top_values(), test.bottom_values());
+}
+
 }  // namespace
 }  // namespace carafe

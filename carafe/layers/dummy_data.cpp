@@ -1,6 +1,6 @@
-// Blobs made by fillers, for tests and timing. Constant ones are filled once, others anew in every
-// pass: row r (axis 0) of worker w is slot r * workers + w of the pass and draws by itself, so P
-// workers see what one with the global batch sees.
+// Blobs made by fillers, for tests and timing. Constant ones are filled once, others in every pass:
+// row r (axis 0) of worker w is slot r * workers + w of the pass and draws by itself, so P workers
+// see what one with the global batch sees.
 #include <fmt/format.h>
 
 #include "carafe/layers/filler.h"

@@ -9,14 +9,14 @@
 #include "carafe/kernels/activation.h"
 #include "carafe/kernels/combine.h"
 #include "carafe/kernels/math.h"
-#include "carafe/layers/absorbing.h"
+#include "carafe/layers/layer.h"
 #include "carafe/layers/memory_format.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class Eltwise final : public Layer<T>, public Absorbing<T> {
+class Eltwise final : public Layer<T> {
  public:
   explicit Eltwise(const LayerSpec& spec) : Layer<T>(spec), param_(spec.param().eltwise_param()) {
     const LayerParameter& layer = spec.param();
@@ -58,7 +58,8 @@ class Eltwise final : public Layer<T>, public Absorbing<T> {
     const bool reads = param_.operation() == EltwiseParameter::PROD;
     return {.bottom = reads, .top = reads};
   }
-  void Absorb(const Followers<T>& followers) override { relu_ = followers.relu; }
+  FusibleFollowers CanFuse() const override { return {.relu = true}; }
+  void Fuse(const Followers<T>& followers) override { relu_ = followers.relu; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     format_ = CommonFormat<T>(stream, bottom);

@@ -1,6 +1,4 @@
 // loss = sum of (a - b)^2 / (2 N), N being the number of rows. Both bottoms have a gradient.
-#include <fmt/format.h>
-
 #include "carafe/kernels/combine.h"
 #include "carafe/kernels/loss.h"
 #include "carafe/kernels/math.h"
@@ -14,11 +12,7 @@ class EuclideanLoss final : public LossLayer<T> {
  public:
   using LossLayer<T>::LossLayer;
   Shapes InferShapes(const Shapes& bottom) const override {
-    this->CheckRows(bottom);
-    this->spec().Check(bottom[0].Count() == bottom[1].Count(), "bottom",
-                       fmt::format("the bottoms have different numbers of elements: {} and {}",
-                                   bottom[0].ToString(), bottom[1].ToString()),
-                       "give bottoms of the same size");
+    this->CheckSameSize(bottom);
     return {Shape{}};
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {

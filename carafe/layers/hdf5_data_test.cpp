@@ -187,7 +187,7 @@ TEST(Hdf5Data, RefusesSettingsThatCannotBeRight) {
   };
   EXPECT_EQ(text("l", ""),
             "net.prototxt:2:1: error: layer \"d\" (HDF5Data): batch_size is 0 or missing\n  fix: "
-            "give the number of rows of one pass, e.g. batch_size: 64");
+            "give the number of records of one pass, e.g. batch_size: 64");
   EXPECT_THAT(text("", "batch_size: 1"), HasSubstr("source is missing\n  fix: "));
   EXPECT_THAT(text("l", "batch_size: 1", "transform_param { scale: 2 }"),
               StartsWith("net.prototxt:3:1: error: layer \"d\" (HDF5Data): transform_param has no "

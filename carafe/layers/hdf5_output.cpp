@@ -5,6 +5,7 @@
 
 #include "carafe/base/log.h"
 #include "carafe/data/hdf5_file.h"
+#include "carafe/layers/data_layer.h"
 #include "carafe/layers/layer.h"
 
 namespace carafe {
@@ -48,6 +49,7 @@ class Hdf5Output final : public Layer<T> {
   }
 
   void Backward(RunContext&, Blobs<T>, const std::vector<bool>&, Blobs<T>) override {}
+  bool RewindForward(Stream&, int) override { return false; }  // the rows are in the file
 
  private:
   static void Append(Stream& stream, const Blob<T>& blob, const std::string& name, Hdf5File& file) {
@@ -65,6 +67,7 @@ const RegisterLayer<Hdf5Output> kRegistered{{.type = "HDF5Output",
                                              .bottoms = {2, 2},
                                              .tops = {0, 0},
                                              .summary = "Writes data and labels to an HDF5 file."}};
+const RegisterFileSettings kFiles{"HDF5Output", {.fields = {"hdf5_output_param.file_name"}}};
 
 }  // namespace
 }  // namespace carafe

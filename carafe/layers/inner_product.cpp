@@ -8,15 +8,17 @@
 #include "carafe/kernels/math.h"
 #include "carafe/kernels/packed_gemm.h"
 #include "carafe/kernels/small_batch.h"
-#include "carafe/layers/gradient_parts.h"
+#include "carafe/layers/factor_rows.h"
 #include "carafe/layers/layer.h"
+#include "carafe/layers/multiply_adds.h"
 #include "carafe/layers/packed_product.h"
+#include "carafe/layers/worker_rows.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class InnerProduct final : public Layer<T>, public GradientParts<T> {
+class InnerProduct final : public Layer<T>, public HasFactorRows {
  public:
   explicit InnerProduct(const LayerSpec& spec)
       : Layer<T>(spec), param_(spec.param().inner_product_param()) {
@@ -34,19 +36,24 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     return params;
   }
   BackwardReads ReadsInBackward() const override { return {.bottom = true, .top = false}; }
+  int64_t MultiplyAdds(const Shapes& bottom) const override {
+    const Dims d = DimsOf(bottom[0]);
+    return CheckedProduct(d.rows, CheckedProduct(d.width, d.inner));
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Dims d = DimsOf(bottom[0]->shape());
+    const int64_t all_rows = RowsOfAllWorkers(*this, run.replica, d.rows);
     T* y = top[0]->overwrite_data(stream);
     if constexpr (std::is_same_v<T, float>) {
-      if (TakesSmallBatch(stream) && WinsForward(SmallBatchOf(d))) {
+      if (TakesSmallBatch(stream) && WinsForward({all_rows, d.width, d.inner})) {
         return SmallBatchForward(stream, SmallBatchOf(d), bottom[0]->data(stream),
                                  this->blob(kWeight).data(stream),
                                  param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
       }
     }
-    Multiply(stream, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width, d.inner,
-             bottom[0]->data(stream), this->blob(kWeight).data(stream),
+    Multiply(stream, all_rows, param_.transpose() ? Op::kNone : Op::kTrans, d.rows, d.width,
+             d.inner, bottom[0]->data(stream), this->blob(kWeight).data(stream),
              param_.bias_term() ? this->blob(kBias).data(stream) : nullptr, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
@@ -55,14 +62,14 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     const Dims d = DimsOf(bottom[0]->shape());
     const T* dy = top[0]->diff(stream);
     const T* x = bottom[0]->data(stream);
-    if (propagate_down[0]) {  // before anybody updates the weights
-      BottomGradient(stream, d, dy, this->blob(kWeight).data(stream),
-                     bottom[0]->overwrite_diff(stream));
+    if (propagate_down[0]) {  // before the weights are updated
+      BottomGradient(stream, RowsOfAllWorkers(*this, run.replica, d.rows), d, dy,
+                     this->blob(kWeight).data(stream), bottom[0]->overwrite_diff(stream));
     }
     if (param_.bias_term() && this->param_propagate_down(kBias)) {
       AddColumnSums(stream, d.rows, d.width, dy, this->blob(kBias).mutable_diff(stream));
     }
-    if (!this->param_propagate_down(kWeight)) return;
+    if (!this->param_propagate_down(kWeight) || this->gives_factors(kWeight)) return;
     if (taker_) return HandOver(stream, d, dy, x);
     AddWeightGradient(stream, d, dy, x, this->blob(kWeight).mutable_diff(stream));
   }
@@ -70,6 +77,15 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     const bool pays = !param_.transpose() && this->blob(kWeight).count() >= kPartsFrom;
     taker_ = pays ? std::move(taker) : PartTaker<T>();
     return taker_ != nullptr;
+  }
+  bool HasFactors(int param) const override { return param == kWeight; }
+  int64_t FactorRows(int, const Shapes& bottom) const override { return DimsOf(bottom[0]).rows; }
+  // dW (num_output, K) = dY^T X, or transposed (K, num_output) = X^T dY.
+  Factors<T> GradientFactors(int, Stream& stream, Blobs<T> top, Blobs<T> bottom) override {
+    const Dims d = DimsOf(bottom[0]->shape());
+    const T *dy = top[0]->diff(stream), *x = bottom[0]->data(stream);
+    if (param_.transpose()) return {d.rows, d.inner, d.width, x, dy};
+    return {d.rows, d.width, d.inner, dy, x};
   }
 
  private:
@@ -83,19 +99,21 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
     return stream.on_cpu() && !param_.transpose();
   }
   static SmallBatch SmallBatchOf(const Dims& d) { return {d.rows, d.width, d.inner}; }
-  // Which kernel is the fastest was measured: docs/decisions/0036-small-batches.md.
+  // Which kernel is the fastest was measured (docs/decisions/0036-small-batches.md). The choice for
+  // a row's own results depends on the rows of all workers (0059); a sum over rows may look at
+  // those that are here.
   static bool IsSmall(int64_t inner, int64_t width) { return inner * width <= int64_t{1} << 19; }
   // y (rows, width) = x B + row, which may be null; B (inner, width) is stored as `op` says.
-  void Multiply(Stream& stream, Op op, int64_t rows, int64_t width, int64_t inner, const T* x,
-                const T* b, const T* row, T* y) {
+  void Multiply(Stream& stream, int64_t all_rows, Op op, int64_t rows, int64_t width, int64_t inner,
+                const T* x, const T* b, const T* row, T* y) {
     if constexpr (std::is_same_v<T, float>) {
       const bool reads_well = op == Op::kTrans || IsSmall(inner, width);
-      if (stream.on_cpu() && rows >= 8 && rows <= 256 && reads_well) {
+      if (stream.on_cpu() && all_rows >= 8 && all_rows <= 256 && reads_well) {
         return PanelGemm(stream, op, rows, width, inner, x, b, {row, 0}, y);
       }
     }
-    const PackedProduct<T> product(stream, op, inner, width, IsSmall(inner, width) ? rows : 0, b,
-                                   &packed_);
+    const PackedProduct<T> product(stream, op, inner, width, IsSmall(inner, width) ? all_rows : 0,
+                                   b, &packed_);
     if (row != nullptr) {
       product.MultiplyAddRow(rows, x, row, y);
     } else {
@@ -135,14 +153,15 @@ class InnerProduct final : public Layer<T>, public GradientParts<T> {
       taker_(stream, first * d.inner, count * d.inner, part);
     }
   }
-  void BottomGradient(Stream& stream, const Dims& d, const T* dy, const T* w, T* dx) {
+  void BottomGradient(Stream& stream, int64_t all_rows, const Dims& d, const T* dy, const T* w,
+                      T* dx) {
     if constexpr (std::is_same_v<T, float>) {
-      if (TakesSmallBatch(stream) && WinsBackwardData(SmallBatchOf(d))) {
+      if (TakesSmallBatch(stream) && WinsBackwardData({all_rows, d.width, d.inner})) {
         return SmallBatchBackwardData(stream, SmallBatchOf(d), dy, w, dx);
       }
     }
-    Multiply(stream, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner, d.width, dy, w,
-             nullptr, dx);
+    Multiply(stream, all_rows, param_.transpose() ? Op::kTrans : Op::kNone, d.rows, d.inner,
+             d.width, dy, w, nullptr, dx);
   }
   int Axis(const Shape& x) const { return x.CanonicalAxis(param_.axis()); }
   Dims DimsOf(const Shape& x) const {

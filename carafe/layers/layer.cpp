@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "carafe/base/suggest.h"
+#include "carafe/layers/planned.h"
+#include "carafe/proto/fork_layers.h"
 
 namespace carafe {
 
 void LayerSpec::Fail(std::string_view path, const std::string& what, const std::string& fix) const {
   throw ConfigError(place_.Find(path),
-                    fmt::format("layer \"{}\" ({}): {}", param_.name(), param_.type(), what), fix);
+                    fmt::format("layer \"{}\" ({})", param_.name(), param_.type()), what, fix);
 }
 
 template <typename T>
@@ -35,17 +37,27 @@ void Layer<T>::Reshape(RunContext&, Blobs<T> bottom, Blobs<T> top) {
 }
 
 template <typename T>
-void Layer<T>::set_param_propagate_down(int i, bool value) {
-  if (param_propagate_down_.size() <= static_cast<size_t>(i)) {
-    param_propagate_down_.resize(static_cast<size_t>(i) + 1, true);
-  }
-  param_propagate_down_[static_cast<size_t>(i)] = value;
+void Layer<T>::ChannelCoefficients(Stream&, const Blob<T>*, Blob<T>*, Blob<T>*) {
+  throw InternalError("layer \"" + name() + "\" is no kChannelNorm");
+}
+
+template <typename T>
+std::vector<PlannedWay> Layer<T>::Ways(Stream&, const Shape&, int) {
+  return {};
+}
+
+template <typename T>
+Factors<T> Layer<T>::GradientFactors(int, Stream&, Blobs<T>, Blobs<T>) {
+  throw InternalError("layer \"" + name() + "\" has no factors");
 }
 
 const LayerEntry& FindLayer(const LayerSpec& spec) {
   const std::string& type = spec.param().type();
   const LayerEntry* entry = LayerRegistry::Instance().Find(type);
   if (entry == nullptr) {
+    if (const ForkLayer* fork = FindForkLayer(type)) {
+      ThrowForkLayer(spec.place().Find("type"), spec.name(), *fork);
+    }
     const std::string what =
         type.empty() ? "the layer has no type" : fmt::format("unknown layer type \"{}\"", type);
     throw ConfigError(spec.place().Find("type"), fmt::format("layer \"{}\": {}", spec.name(), what),

@@ -17,6 +17,17 @@ void LossLayer<T>::CheckRows(const Shapes& bottom) const {
 }
 
 template <typename T>
+void LossLayer<T>::CheckSameSize(const Shapes& bottom) const {
+  CheckRows(bottom);
+  for (const Shape& shape : bottom) {
+    this->spec().Check(shape.Count() == bottom[0].Count(), "bottom",
+                       fmt::format("the bottoms have different numbers of elements: {} and {}",
+                                   bottom[0].ToString(), shape.ToString()),
+                       "give bottoms of the same size");
+  }
+}
+
+template <typename T>
 void LossLayer<T>::CheckNoLabelGradient(const std::vector<bool>& propagate_down,
                                         int label_bottom) const {
   if (!propagate_down[static_cast<size_t>(label_bottom)]) return;

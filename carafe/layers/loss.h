@@ -20,6 +20,8 @@ class LossLayer : public Layer<T> {
  protected:
   // Throws ConfigError unless the first two bottoms hold the same number of rows.
   void CheckRows(const Shapes& bottom) const;
+  // The same, and ConfigError unless all bottoms have as many elements.
+  void CheckSameSize(const Shapes& bottom) const;
   // Throws ConfigError when somebody wants the gradient of the labels.
   void CheckNoLabelGradient(const std::vector<bool>& propagate_down, int label_bottom = 1) const;
   static void SetLoss(Stream& stream, Blobs<T> top, double loss) {

@@ -3,25 +3,23 @@
 #include <fmt/format.h>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/base/log.h"
-#include "carafe/data/datum.h"
+#include "carafe/data/datasets.h"
+#include "carafe/layers/batch_layer.h"
 
 namespace carafe {
 namespace {
 
-std::string Title(const LayerSpec& spec) {
-  return fmt::format("layer \"{}\" ({})", spec.name(), spec.param().type());
-}
-
-// Pictures as the records of a source, so that they are read as those of a database are.
-class Pictures final : public Source {
+// Messages in memory as a database, so that they are read like the records of a file.
+class DatumsInMemory final : public Database {
  public:
-  Pictures(std::string name, std::span<const Datum> datums) : name_(std::move(name)) {
+  DatumsInMemory(std::string name, std::span<const Datum> datums) : name_(std::move(name)) {
     for (const Datum& datum : datums) values_.push_back(datum.SerializeAsString());
   }
   const std::string& name() const override { return name_; }
   int64_t size() const override { return static_cast<int64_t>(values_.size()); }
-  Record Read(int64_t index) const override { return {"", values_[static_cast<size_t>(index)]}; }
+  Record Read(int64_t index) const override { return {"", At(values_, index)}; }
 
  private:
   const std::string name_;
@@ -34,7 +32,7 @@ template <typename T>
 MemoryData<T>::MemoryData(const LayerSpec& spec)
     : Layer<T>(spec),
       param_(spec.param().memory_data_param()),
-      transformer_(spec.param().transform_param(), spec.phase(), {Title(spec), spec.place()}),
+      transform_(NewTransform(spec.param().transform_param(), spec.phase(), LocationOf(spec))),
       batch_(param_.batch_size()) {
   const std::pair<const char*, uint32_t> sizes[] = {{"batch_size", param_.batch_size()},
                                                     {"channels", param_.channels()},
@@ -62,7 +60,7 @@ void MemoryData<T>::CheckRows(int64_t rows) const {
 template <typename T>
 void MemoryData<T>::CheckUsed(const char* what) const {
   this->spec().Check(!unused_, "memory_data_param",
-                     fmt::format("{} before the pictures added last have all been used", what),
+                     fmt::format("{} before the images added last have all been used", what),
                      "run a forward pass for each of their batches first");
 }
 
@@ -71,10 +69,11 @@ void MemoryData<T>::Reset(const T* data, const T* labels, int64_t rows) {
   CheckRows(rows);
   Ensure(data != nullptr && labels != nullptr, "MemoryData::Reset needs data and labels");
   if (this->spec().param().has_transform_param()) {
-    LogWarning("{}: transform_param has no effect on arrays, only on pictures that are added",
-               Title(this->spec()));
+    LogWarning("{}: transform_param has no effect on arrays, only on images that are added",
+               LocationOf(this->spec()).title);
   }
-  pictures_.reset();
+  reader_.reset();
+  images_.reset();
   data_ = data;
   labels_ = labels;
   rows_ = rows;
@@ -84,20 +83,23 @@ void MemoryData<T>::Reset(const T* data, const T* labels, int64_t rows) {
 
 template <typename T>
 void MemoryData<T>::AddDatums(std::span<const Datum> datums) {
-  CheckUsed("pictures are added");
+  CheckUsed("images are added");
   CheckRows(static_cast<int64_t>(datums.size()));
-  auto pictures = std::make_unique<Pictures>(Title(this->spec()), datums);
+  auto images =
+      NewDatabaseSet(std::make_unique<DatumsInMemory>(LocationOf(this->spec()).title, datums),
+                     PictureMode::kUnchanged);
+  auto reader = images->NewReader();
   const Shape item = {channels(), height(), width()};
-  Datum storage;
-  for (int64_t i = 0; i < pictures->size(); ++i) {
-    const Shape shape = transformer_.OutputShape(ReadDatum(*pictures, i, &storage));
+  for (int64_t i = 0; i < images->size(); ++i) {
+    const Shape shape = transform_->OutputShape(reader->Read(i).arrays[0].shape);
     if (shape == item) continue;
-    throw DataError(pictures->name(), i,
+    throw DataError(images->name(), i,
                     fmt::format("is {} after transform_param, but the layer says {}",
                                 shape.ToString(), item.ToString()),
-                    "give pictures of that size, or correct memory_data_param");
+                    "give images of that size, or correct memory_data_param");
   }
-  pictures_ = std::move(pictures);
+  reader_ = std::move(reader);  // the old one first: it uses the old images
+  images_ = std::move(images);
   data_ = labels_ = nullptr;
   rows_ = static_cast<int64_t>(datums.size());
   next_ = 0;
@@ -119,11 +121,10 @@ void MemoryData<T>::TransformBatch(RunContext& run) {
   batch_data_.resize(static_cast<size_t>(batch_ * RowCount()));
   batch_labels_.resize(static_cast<size_t>(batch_));
   const RandomKey key = DrawKey(run, *this);
-  Datum storage;
   for (int64_t row = 0; row < batch_; ++row) {
-    const DatumView picture = ReadDatum(*pictures_, next_ + row, &storage);
-    transformer_.Apply(picture, key, run.replica.Slot(row), batch_data_.data() + row * RowCount());
-    batch_labels_[static_cast<size_t>(row)] = static_cast<T>(picture.label);
+    const Sample& sample = reader_->Read(next_ + row);
+    transform_->Apply(sample, key, run.replica.Slot(row), batch_data_.data() + row * RowCount());
+    At(batch_labels_, row) = static_cast<T>(sample.arrays[1].doubles[0]);
   }
 }
 
@@ -131,7 +132,7 @@ template <typename T>
 void MemoryData<T>::Forward(RunContext& run, Blobs<T> /*bottom*/, Blobs<T> top) {
   this->spec().Check(rows_ > 0, "memory_data_param", "it was given no data",
                      "call Reset or AddDatums (in Python: set_input_arrays) before the pass");
-  if (pictures_ != nullptr) {
+  if (images_ != nullptr) {
     TransformBatch(run);
     top[0]->SetData(run.stream, batch_data_);
     top[1]->SetData(run.stream, batch_labels_);
@@ -144,6 +145,13 @@ void MemoryData<T>::Forward(RunContext& run, Blobs<T> /*bottom*/, Blobs<T> top) 
   if (next_ == 0) unused_ = false;
 }
 
+template <typename T>
+bool MemoryData<T>::RewindForward(Stream& /*stream*/, int passes) {
+  if (rows_ == 0) return true;  // no Forward has run with these data
+  next_ = (next_ + rows_ - passes * batch_ % rows_) % rows_;
+  return true;
+}
+
 template class MemoryData<float>;
 template class MemoryData<double>;
 
@@ -154,6 +162,7 @@ const RegisterLayer<MemoryData> kRegistered{{.type = "MemoryData",
                                              .tops = {2, 2},
                                              .summary = "Arrays that the program hands over.",
                                              .is_data = true}};
+const RegisterFileSettings kFiles{"MemoryData", {.fields = {"transform_param.mean_file"}}};
 
 }  // namespace
 }  // namespace carafe

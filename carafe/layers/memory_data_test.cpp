@@ -68,6 +68,16 @@ TYPED_TEST(MemoryDataOf, GivesBatchAfterBatchAndStartsAgain) {
   EXPECT_THAT(layer.Forward().top_values(), ElementsAre(4, 5, 6, 7));
 }
 
+TYPED_TEST(MemoryDataOf, RepeatsItsLastBatchesAfterARewind) {
+  LayerTester<TypeParam> layer(Memory(1), Shapes{});
+  std::vector<TypeParam> data = Counting<TypeParam>(6), labels = {10, 11, 12};
+  Of(layer).Reset(data.data(), labels.data(), 3);
+  for (int batch = 0; batch < 4; ++batch) layer.Forward();
+  ASSERT_TRUE(layer.layer().RewindForward(layer.run().stream, 2));  // the last two: 12 and 10
+  EXPECT_THAT(layer.Forward().top_values(1), ElementsAre(12));
+  EXPECT_THAT(layer.Forward().top_values(1), ElementsAre(10));
+}
+
 TYPED_TEST(MemoryDataOf, TransformsPicturesThatAreAdded) {
   LayerTester<TypeParam> layer(Memory(2, "transform_param { scale: 0.5 mean_value: 1 }"), Shapes{});
   Of(layer).AddDatums(std::vector<Datum>{Picture(1, 2, 1, 5), Picture(1, 2, 3, 6),
@@ -94,7 +104,7 @@ TEST(MemoryData, TakesNewPicturesOnlyWhenTheOldOnesAreUsed) {
   Of(layer).AddDatums(two);
   layer.Forward();
   EXPECT_THAT(ErrorText<ConfigError>([&] { Of(layer).AddDatums(two); }),
-              HasSubstr("pictures are added before the pictures added last have all been used"));
+              HasSubstr("images are added before the images added last have all been used"));
   EXPECT_THAT(ErrorText<ConfigError>([&] { Of(layer).SetBatchSize(2); }),
               HasSubstr("the batch size is changed before"));
   layer.Forward();

@@ -16,7 +16,8 @@ template <typename T>
 class PackedProduct {
  public:
   // B (inner, width) is stored like that, or as (width, inner) with kTrans. `rows` is how many rows
-  // it will be multiplied by in all: few are not worth packing. `packed` is memory that this
+  // it will be multiplied by in all: few are not worth packing. It decides the order of the sums,
+  // so it must not depend on the number of workers (worker_rows.h). `packed` is memory that this
   // product uses while it lives.
   PackedProduct(Stream& stream, Op op, int64_t inner, int64_t width, int64_t rows, const T* b,
                 Blob<T>* packed)

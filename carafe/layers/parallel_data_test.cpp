@@ -86,7 +86,7 @@ TEST(ParallelData, RefusesFilesThatDoNotFit) {
                         "(header 13 + 2x2x3)"));
   EXPECT_THAT(text(""), HasSubstr("new_height and new_width say 0x0"));
   WriteFileAtomically(folder / "labels", "1\n2\n");
-  EXPECT_THAT(text(kSize), HasSubstr("there are 2 labels for the 3 pictures"));
+  EXPECT_THAT(text(kSize), HasSubstr("there are 2 labels for the 3 images"));
   WriteFileAtomically(folder / "labels", "1\n2\nthree\n");
   EXPECT_THAT(text(kSize), HasSubstr("record 2: error: (line 3, \"three\") is no label"));
 }

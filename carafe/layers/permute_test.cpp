@@ -1,4 +1,3 @@
-// Permute and ShuffleChannel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,15 +27,6 @@ const Case kCases[] = {
      "type: 'Permute' permute_param { order: [4, 0, 3, 1, 2] }",
      {2, 1, 3, 2, 2},
      {2, 2, 2, 1, 3}},
-    {"Shuffle",
-     "type: 'ShuffleChannel' shuffle_channel_param { group: 3 }",
-     {2, 6, 2, 2},
-     {2, 6, 2, 2}},
-    {"ShuffleOfTwoAxes",
-     "type: 'ShuffleChannel' shuffle_channel_param { group: 2 }",
-     {2, 6},
-     {2, 6}},
-    {"ShuffleOfOneGroup", "type: 'ShuffleChannel'", {1, 3, 2}, {1, 3, 2}},
 };
 
 class PermuteTest : public ::testing::TestWithParam<Case> {};
@@ -73,26 +63,6 @@ TEST(Permute, RefusesAxesThatAreNotThere) {
             }),
             "test.prototxt:1:33: error: layer \"test\" (Permute): order names axis 1 twice\n"
             "  fix: name each axis once");
-}
-
-TEST(ShuffleChannel, TakesOneChannelOfEachGroupInTurn) {
-  LayerTester<float> layer("type: 'ShuffleChannel' shuffle_channel_param { group: 2 }", {1, 6, 1});
-  EXPECT_THAT(layer.SetBottom({0, 1, 2, 3, 4, 5}).Forward().top_values(),
-              ElementsAre(0, 3, 1, 4, 2, 5));
-}
-
-TEST(ShuffleChannel, RefusesGroupsThatDoNotDivideTheChannels) {
-  EXPECT_EQ(ErrorText<ConfigError>([] {
-              LayerTester<float>("type: 'ShuffleChannel' shuffle_channel_param {\ngroup: 4 }",
-                                 {1, 6, 2, 2});
-            }),
-            "test.prototxt:2:1: error: layer \"test\" (ShuffleChannel): the bottom's 6 channels "
-            "cannot be divided into 4 groups\n"
-            "  fix: use a group that divides the number of channels");
-  EXPECT_THROW(
-      LayerTester<float>("type: 'ShuffleChannel' shuffle_channel_param { group: 0 }", {1, 6}),
-      ConfigError);
-  EXPECT_THROW(LayerTester<float>("type: 'ShuffleChannel'", {6}), ConfigError);
 }
 
 }  // namespace

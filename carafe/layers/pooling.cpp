@@ -11,7 +11,6 @@
 #include "carafe/kernels/blocked_pooling.h"
 #include "carafe/kernels/pooling.h"
 #include "carafe/kernels/pooling_nd.h"
-#include "carafe/layers/keeps_for_backward.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/spatial.h"
 
@@ -19,7 +18,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class Pooling final : public Layer<T>, public KeepsForBackward {
+class Pooling final : public Layer<T> {
  public:
   explicit Pooling(const LayerSpec& spec)
       : Layer<T>(spec),
@@ -81,7 +80,7 @@ class Pooling final : public Layer<T>, public KeepsForBackward {
     }
   }
   void KeepForBackward(bool keep) override {
-    keeps_ = keep;
+    Layer<T>::KeepForBackward(keep);
     if (!keep) where_ = Blob<uint8_t>();
   }
   BackwardReads ReadsInBackward() const override {
@@ -136,7 +135,7 @@ class Pooling final : public Layer<T>, public KeepsForBackward {
     g.planes = b.images * b.blocks();
     if (method() == Method::kAverage) return BlockedAveragePoolForward(stream, g, x, y);
     uint8_t* where = nullptr;
-    if (keeps_) {
+    if (this->keeps_for_backward()) {
       where_.Reshape({g.planes * g.out_size() * kBlockChannels});
       where = where_.mutable_data(stream);
     }
@@ -146,7 +145,7 @@ class Pooling final : public Layer<T>, public KeepsForBackward {
                        float* dx) {
     g.planes = b.images * b.blocks();
     if (method() == Method::kAverage) return BlockedAveragePoolBackward(stream, g, dy, dx);
-    Ensure(keeps_, "a Backward of Pooling that was not to come");
+    Ensure(this->keeps_for_backward(), "Backward of a Pooling that kept nothing for it");
     BlockedMaxPoolBackward(stream, g, where_.data(stream), dy, dx);
   }
   int32_t* Mask(Stream& stream, const Shape& shape) {
@@ -217,7 +216,6 @@ class Pooling final : public Layer<T>, public KeepsForBackward {
   const bool wants_mask_;
   Shape known_;  // the bottom of geometry_; a scalar, which none can be, before the first
   PoolNdGeometry geometry_;
-  bool keeps_ = true;               // where_; the plain kernels write their mask in any case
   Format format_ = Format::kPlain;  // of the last Forward
   Blob<int32_t> mask_;              // of the plain format: index of the maximum in its plane
   Blob<uint8_t> where_;             // of the blocked one: its position in its window

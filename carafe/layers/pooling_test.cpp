@@ -4,7 +4,6 @@
 #include <cfloat>
 #include <cmath>
 
-#include "carafe/layers/keeps_for_backward.h"
 #include "tests/support/error_text.h"
 #include "tests/support/layer_tester.h"
 
@@ -280,13 +279,12 @@ TEST(Pooling, KeepsNothingForABackwardThatWillNotCome) {
   const TesterOptions blocked = {.format = Format::kBlocked8};
   const std::string text = Text("kernel_size: 2 stride: 2");
   LayerTester<float> keeping(text, {2, 8, 4, 6}, blocked), forgetting(text, {2, 8, 4, 6}, blocked);
-  auto& keeper = dynamic_cast<KeepsForBackward&>(forgetting.layer());
-  keeper.KeepForBackward(false);
+  forgetting.layer().KeepForBackward(false);
   const std::vector<float> expected = keeping.Forward().top_values();
   EXPECT_EQ(forgetting.Forward().top_values(), expected);
   const std::vector<float> dy(expected.size(), 1);
   EXPECT_THROW(forgetting.SetTopDiff(dy).Backward(), InternalError);
-  keeper.KeepForBackward(true);
+  forgetting.layer().KeepForBackward(true);
   EXPECT_EQ(forgetting.Forward().SetTopDiff(dy).Backward().bottom_diff(),
             keeping.SetTopDiff(dy).Backward().bottom_diff());
 }

@@ -16,7 +16,7 @@ class Power final : public FunctionLayer<T> {
                           static_cast<T>(spec.param().power_param().shift())}) {}
 
   // In place with power 1 the original writes scale over dy before it multiplies by it, so dx is
-  // scale^2 whatever comes from above. Nets that were trained so keep that, with a word about it
+  // scale^2 whatever comes from above. Nets that were trained so keep that, with a line about it
   // (docs/decisions/0008).
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {

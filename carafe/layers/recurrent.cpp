@@ -7,7 +7,9 @@
 #include "carafe/kernels/gemm.h"
 #include "carafe/kernels/math.h"
 #include "carafe/kernels/recurrent.h"
+#include "carafe/layers/multiply_adds.h"
 #include "carafe/layers/packed_product.h"
+#include "carafe/layers/worker_rows.h"
 
 namespace carafe {
 
@@ -94,6 +96,20 @@ std::vector<ParamDef> RecurrentLayer<T>::DeclareParams(const Shapes& bottom) con
   return params;
 }
 
+// Every matrix is applied at each step, but that of the static input (blob 2) once per sequence.
+template <typename T>
+int64_t RecurrentLayer<T>::MultiplyAdds(const Shapes& bottom) const {
+  const Dims d = DimsOf(bottom);
+  const std::vector<ParamDef> params = DeclareParams(bottom);
+  int64_t sum = 0;
+  for (int i = 0; i < Count(params); ++i) {
+    if (At(params, i).shape.rank() < 2) continue;
+    const int64_t times = has_static_ && i == 2 ? d.sequences : d.steps * d.sequences;
+    sum = CheckedSum(sum, CheckedProduct(times, At(params, i).shape.Count()));
+  }
+  return sum;
+}
+
 // Before the first step: the exposed bottoms, or where the last Forward ended (0 at first, and when
 // the number of sequences has changed).
 template <typename T>
@@ -125,11 +141,13 @@ void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) 
   Stream& stream = run.stream;
   const Dims d = DimsOf(bottom);
   const int64_t rows = d.steps * d.sequences, step = d.sequences * d.gates;
+  const int64_t all_rows = RowsOfAllWorkers(*this, run.replica, rows);
   PrepareStates(stream, d, bottom);
   gates_.Reshape({d.steps, d.sequences, d.gates});
   hidden_in_.Reshape({d.steps, d.sequences, d.units});
   T* gates = gates_.mutable_data(stream);
-  PackedProduct<T>(stream, Op::kTrans, d.input, d.gates, rows, this->blob(0).data(stream), &packed_)
+  PackedProduct<T>(stream, Op::kTrans, d.input, d.gates, all_rows, this->blob(0).data(stream),
+                   &packed_)
       .MultiplyAddRow(rows, bottom[kX]->data(stream), this->blob(1).data(stream), gates);
   if (has_static_) {
     fixed_.Reshape({d.sequences, d.gates});
@@ -138,7 +156,7 @@ void RecurrentLayer<T>::Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) 
             bottom[kStatic]->data(stream), this->blob(2).data(stream), 0, fixed);
     AddToRows<T>(stream, d.steps, step, fixed, gates);
   }
-  const PackedProduct<T> product(stream, Op::kTrans, d.units, d.gates, rows,
+  const PackedProduct<T> product(stream, Op::kTrans, d.units, d.gates, all_rows,
                                  this->blob(hidden_blob()).data(stream), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   for (int64_t t = 0; t < d.steps; ++t) {
@@ -166,13 +184,14 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
   }
   const Dims d = DimsOf(bottom);
   const int64_t rows = d.steps * d.sequences, step = d.sequences * d.gates;
+  const int64_t all_rows = RowsOfAllWorkers(*this, run.replica, rows);
   hidden_gradient_.Reshape({d.steps, d.sequences, d.units});
   step_gradient_.Reshape({d.sequences, d.units});
   T* from_output = hidden_gradient_.mutable_data(stream);
   OutputBackward(stream, d, state(stream, d, 0, 1), top[0]->data(stream), top[0]->diff(stream),
                  from_output);
   BeginBackward(stream, d);
-  const PackedProduct<T> product(stream, Op::kNone, d.gates, d.units, rows,
+  const PackedProduct<T> product(stream, Op::kNone, d.gates, d.units, all_rows,
                                  this->blob(hidden_blob()).data(stream), &packed_);
   const T* cont = bottom[kCont]->data(stream);
   const T* gates = gates_.data(stream);
@@ -188,7 +207,7 @@ void RecurrentLayer<T>::Backward(RunContext& run, Blobs<T> top,
   }
   WeightGradients(stream, d, bottom);
   if (propagate_down[kX]) {
-    PackedProduct<T>(stream, Op::kNone, d.gates, d.input, rows, this->blob(0).data(stream),
+    PackedProduct<T>(stream, Op::kNone, d.gates, d.input, all_rows, this->blob(0).data(stream),
                      &packed_)
         .Multiply(Op::kNone, rows, dgates, /*add=*/false, bottom[kX]->mutable_diff(stream));
   }
@@ -226,6 +245,21 @@ void RecurrentLayer<T>::WeightGradients(Stream& stream, const Dims& d, Blobs<T> 
         .Multiply(Op::kTrans, d.gates, dgates, /*add=*/true,
                   this->blob(hidden_blob()).mutable_diff(stream));
   }
+}
+
+// The states before the first step are still there after one Forward: they become the last ones,
+// from which the next Forward starts.
+template <typename T>
+bool RecurrentLayer<T>::RewindForward(Stream& stream, int passes) {
+  if (param_.expose_hidden()) return true;
+  if (passes != 1) return false;
+  for (Blob<T>& states : states_) {
+    if (states.shape().rank() != 3) continue;  // no Forward has run
+    T* first = states.mutable_data(stream);
+    stream.Copy(first + (states.shape()[0] - 1) * states.shape().Count(1), first,
+                static_cast<size_t>(states.shape().Count(1)));
+  }
+  return true;
 }
 
 template class RecurrentLayer<float>;

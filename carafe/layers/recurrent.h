@@ -25,6 +25,9 @@ class RecurrentLayer : public Layer<T> {
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) final;
   bool AllowForceBackward(int bottom) const final { return bottom != 1; }
+  bool TakesSequences() const final { return true; }
+  int64_t MultiplyAdds(const Shapes& bottom) const final;
+  bool RewindForward(Stream& stream, int passes) final;
 
  protected:
   // Sizes of this pass: steps, sequences, width of an input and of a static input, D and G.

@@ -1,8 +1,6 @@
-// LSTM, RNN and LSTMUnit.
+// What LSTM and RNN share: sequences, states, shapes. Their formulas are in tests of their own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "tests/support/error_text.h"
 #include "tests/support/layer_tester.h"
@@ -45,6 +43,16 @@ TEST_P(RecurrentTest, GoesOnFromOneForwardToTheNext) {
         ::testing::Pointwise(::testing::DoubleNear(1e-12),
                              std::vector<double>(y.begin() + 6 * t, y.begin() + 6 * t + 6)));
   }
+}
+
+TEST_P(RecurrentTest, RepeatsItsLastForwardAfterARewind) {
+  LayerTester<double> layer(Text(GetParam()), {{2, 1, 3}, {2, 1}});
+  layer.SetBottom({1, 1}, 1).Forward();
+  const std::vector<double> second = layer.Forward().top_values();
+  ASSERT_TRUE(layer.layer().RewindForward(layer.run().stream, 1));
+  EXPECT_EQ(layer.Forward().top_values(), second);
+  EXPECT_NE(layer.Forward().top_values(), second);  // without a rewind it goes on
+  EXPECT_FALSE(layer.layer().RewindForward(layer.run().stream, 2));
 }
 
 TEST_P(RecurrentTest, ForgetsWhereContIsZero) {
@@ -106,26 +114,6 @@ TEST_P(RecurrentTest, RefusesBottomsThatDoNotFit) {
   EXPECT_THROW(LayerTester<float>(Text(type), {{4, 2, 3}, {4, 2}, {3, 1}}), ConfigError);
   EXPECT_THROW(LayerTester<float>(Text(type, "expose_hidden: true"), {{4, 2, 3}, {4, 2}}),
                ConfigError);
-}
-
-// All sums 0: i = f = o = 1/2, g = 0.
-TEST(LSTM, FollowsItsFormula) {
-  LayerTester<double> layer("type: 'LSTMUnit'", {{1, 2, 1}, {1, 2, 4}, {1, 2}});
-  layer.SetBottom({4, 4}, 0).SetBottom({0, 0, 0, 0, 0, 0, 0, 1}, 1).SetBottom({1, 0}, 2).Forward();
-  const double second = 0.5 * std::tanh(1.0);
-  EXPECT_THAT(layer.top_values(0),
-              ::testing::Pointwise(::testing::DoubleNear(1e-12), {2.0, second}));
-  EXPECT_THAT(layer.top_values(1),
-              ::testing::Pointwise(::testing::DoubleNear(1e-12),
-                                   {0.5 * std::tanh(2.0), 0.5 * std::tanh(second)}));
-}
-
-TEST(LSTMUnit, HasRightGradientsAndChecksShapes) {
-  LayerTester<double> layer("type: 'LSTMUnit'", {{1, 2, 3}, {1, 2, 12}, {1, 2}});
-  layer.SetBottom({1, 0}, 2);
-  EXPECT_LT(GradientError(layer), 1e-7);
-  EXPECT_FALSE(layer.layer().AllowForceBackward(2));
-  EXPECT_THROW(LayerTester<float>("type: 'LSTMUnit'", {{1, 2, 3}, {1, 2, 3}, {1, 2}}), ConfigError);
 }
 
 }  // namespace

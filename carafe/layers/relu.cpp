@@ -12,6 +12,9 @@ class Relu final : public NeuronLayer<T> {
   explicit Relu(const LayerSpec& spec)
       : NeuronLayer<T>(spec), slope_(static_cast<T>(spec.param().relu_param().negative_slope())) {}
   BackwardReads ReadsInBackward() const override { return {.bottom = true, .top = false}; }
+  FollowerRole RoleAsFollower() const override {
+    return slope_ == 0 ? FollowerRole::kRelu : FollowerRole::kNone;
+  }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const Format format = CommonFormat(stream, *bottom[0], *top[0]);

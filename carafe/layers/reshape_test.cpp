@@ -1,4 +1,3 @@
-// Reshape, Flatten and Silence: layers that compute nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,8 +39,6 @@ const Case kCases[] = {
      {2, 6},
      {2, 6, 1, 1}},
     {"ReshapeToAScalar", "type: 'Reshape' reshape_param { shape { } }", {1, 1}, Shape{}},
-    {"Flatten", "type: 'Flatten'", {2, 3, 4}, {2, 12}},
-    {"FlattenARange", "type: 'Flatten' flatten_param { axis: 0 end_axis: -2 }", {2, 3, 4}, {6, 4}},
 };
 
 class ReshapeTest : public ::testing::TestWithParam<Case> {};
@@ -83,29 +80,10 @@ TEST(Reshape, SaysWhatDoesNotFit) {
             "test.prototxt:2:2: " + start +
                 "axis 3 is out of range for a blob of shape 2 6 (12)\n"
                 "  fix: use an axis from -3 to 2");
-  EXPECT_EQ(
-      ErrorText<ConfigError>([] {
-        LayerTester<float>("type: 'Flatten' flatten_param {\n axis: 1 end_axis: 0 }", {2, 6});
-      }),
-      "test.prototxt:2:10: error: layer \"test\" (Flatten): end_axis (0) lies before axis (1)\n"
-      "  fix: use an end_axis of at least axis");
 }
 
 TEST(Reshape, CannotRunInPlace) {
-  for (const char* type : {"Reshape", "Flatten"}) {
-    EXPECT_THROW(LayerTester<float>(std::string("type: '") + type + "'", {2}, {.in_place = true}),
-                 ConfigError);
-  }
-}
-
-TEST(Silence, GivesZeroGradients) {
-  LayerTester<float> layer("type: 'Silence'", Shapes{{2}, {1}});
-  EXPECT_EQ(layer.num_tops(), 0);
-  layer.bottom(0).SetDiff(layer.run().stream, std::vector<float>{1, 2});
-  layer.bottom(1).SetDiff(layer.run().stream, std::vector<float>{3});
-  layer.Forward().Backward({true, false});
-  EXPECT_THAT(layer.bottom_diff(0), ::testing::ElementsAre(0, 0));
-  EXPECT_THAT(layer.bottom_diff(1), ::testing::ElementsAre(3));
+  EXPECT_THROW(LayerTester<float>("type: 'Reshape'", {2}, {.in_place = true}), ConfigError);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "carafe/kernels/activation.h"
 #include "carafe/kernels/blocked_channels.h"
 #include "carafe/kernels/math.h"
-#include "carafe/layers/absorbing.h"
+#include "carafe/layers/layer.h"
 #include "carafe/layers/memory_format.h"
 #include "carafe/layers/operand.h"
 
@@ -12,7 +12,7 @@ namespace carafe {
 namespace {
 
 template <typename T>
-class ScaleLayer final : public Layer<T>, public Absorbing<T> {
+class ScaleLayer final : public Layer<T> {
  public:
   explicit ScaleLayer(const LayerSpec& spec)
       : Layer<T>(spec),
@@ -36,13 +36,18 @@ class ScaleLayer final : public Layer<T>, public Absorbing<T> {
     const bool in_place = this->spec().InPlace();
     return {.bottom = !learned_ || !in_place, .top = false, .kept = in_place};
   }
-  void Absorb(const Followers<T>& followers) override { followers_ = followers; }
+  FollowerRole RoleAsFollower() const override {
+    const bool by_channel = learned_ && param_.axis() == 1 && param_.num_axes() == 1;
+    return by_channel ? FollowerRole::kChannelScale : FollowerRole::kNone;
+  }
+  FusibleFollowers CanFuse() const override { return {.relu = true}; }
+  void Fuse(const Followers<T>& followers) override { relu_ = followers.relu; }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
     const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
     const T* x = bottom[0]->data(stream, format);
-    if (followers_.backward && bottom[0]->SharesDataWith(*top[0])) {
+    if (this->keeps_for_backward() && bottom[0]->SharesDataWith(*top[0])) {
       if (format == Format::kPlain) {
         KeepCopy(stream, *bottom[0], format, x, &input_);
       } else {
@@ -53,22 +58,21 @@ class ScaleLayer final : public Layer<T>, public Absorbing<T> {
     if constexpr (std::is_same_v<T, float>) {
       if (format == Format::kBlocked8) {
         return BlockedScale(stream, bottom[0]->blocked_geometry(), Operand(bottom).data(stream),
-                            param_.bias_term() ? Bias().data(stream) : nullptr, followers_.relu, x,
-                            y);
+                            param_.bias_term() ? Bias().data(stream) : nullptr, relu_, x, y);
       }
     }
     ScaleChannels<T>(stream, axis, Operand(bottom).data(stream), x, y);
     if (param_.bias_term()) {
       AddToChannels<T>(stream, axis.outer, axis.channels, axis.inner, Bias().data(stream), y);
     }
-    if (followers_.relu) ReluForward<T>(stream, top[0]->count(), 0, y, y);
+    if (relu_) ReluForward<T>(stream, top[0]->count(), 0, y, y);
   }
   void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
                 Blobs<T> bottom) override {
     Stream& stream = run.stream;
     const ChannelAxis axis = AxisOf(bottom);
     const Format format = FormatFor(stream, axis, *bottom[0], *top[0]);
-    if (followers_.relu) {
+    if (relu_) {
       const T* y = top[0]->data(stream, format);
       T* dy = top[0]->mutable_diff(stream, format);
       ReluBackward<T>(stream, StoredCount(*top[0], format), 0, y, dy, dy);
@@ -137,8 +141,8 @@ class ScaleLayer final : public Layer<T>, public Absorbing<T> {
 
   const ScaleParameter param_;
   const bool learned_;
-  Followers<T> followers_;  // a ReLU is done here as well
-  Blob<T> input_;           // of the last Forward, where it was in place
+  bool relu_ = false;  // a ReLU is fused into this layer
+  Blob<T> input_;      // of the last Forward, where it was in place
 };
 
 const RegisterLayer<ScaleLayer> kRegistered{

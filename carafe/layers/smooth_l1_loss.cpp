@@ -21,13 +21,7 @@ class SmoothL1Loss final : public LossLayer<T> {
     square_ = static_cast<T>(sigma * sigma);
   }
   Shapes InferShapes(const Shapes& bottom) const override {
-    this->CheckRows(bottom);
-    for (const Shape& shape : bottom) {
-      this->spec().Check(shape.Count() == bottom[0].Count(), "bottom",
-                         fmt::format("the bottoms have different numbers of elements: {} and {}",
-                                     bottom[0].ToString(), shape.ToString()),
-                         "give bottoms of the same size");
-    }
+    this->CheckSameSize(bottom);
     return {Shape{}};
   }
   void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {

@@ -1,88 +1,88 @@
 // The softmax of the scores and the mean negative log of the label's probability:
 //   loss = -1/n sum over items of log(max(p[label], FLT_MIN)),   dx = (p - onehot(label)) / n
-// With loss_param.label_smoothing e the label counts 1 - e and every class e / C in both.
+// With loss_param.weight_by_label_freqs (SegNet) the loss of an item and its gradient are
+// multiplied by class_weighting[label]; n still counts the items. With loss_param.label_smoothing e
+// the label counts 1 - e and every class e / C in both.
 //   bottoms: scores (.., C, ..) with the classes along `axis`, one label per item;
 //   tops: loss (scalar), optionally the probabilities
 #include <fmt/format.h>
 
 #include <cfloat>
 
-#include "carafe/kernels/math.h"
-#include "carafe/layers/loss.h"
+#include "carafe/kernels/loss.h"
+#include "carafe/layers/softmax_loss.h"
 
 namespace carafe {
 namespace {
 
 template <typename T>
-class SoftmaxWithLoss final : public LossLayer<T> {
+class SoftmaxWithLoss final : public SoftmaxLossLayer<T> {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
-      : LossLayer<T>(spec),
-        axis_(spec.param().softmax_param().axis()),
-        mode_(NormalizationOf(spec.param().loss_param(), LossParameter::VALID)),
-        ignore_(spec.param().loss_param()),
+      : SoftmaxLossLayer<T>(spec, spec.param().softmax_param().axis()),
         smoothing_(static_cast<T>(spec.param().loss_param().label_smoothing())) {
     spec.Check(smoothing_ >= 0 && smoothing_ < 1, "loss_param.label_smoothing",
                fmt::format("label_smoothing is {}", spec.param().loss_param().label_smoothing()),
                "use a number from 0 to below 1, e.g. 0.1");
+    const auto fork = ForkPart<ForkLossParameter>(spec.param().loss_param());
+    if (!fork.weight_by_label_freqs()) return;
+    weights_.assign(fork.class_weighting().begin(), fork.class_weighting().end());
+    spec.Check(
+        !weights_.empty() && smoothing_ == 0, "loss_param",
+        "weight_by_label_freqs needs a class_weighting for each class, and no label_smoothing",
+        "give class_weighting as often as there are classes");
   }
   Shapes InferShapes(const Shapes& bottom) const override {
-    this->CheckRows(bottom);
-    MakeClassAxis(this->spec(), bottom[0], axis_, bottom[1]);
-    Shapes tops = {Shape{}};
-    if (this->spec().param().top_size() > 1) tops.push_back(bottom[0]);
+    Shapes tops = SoftmaxLossLayer<T>::InferShapes(bottom);
+    const int axis = bottom[0].CanonicalAxis(this->spec().param().softmax_param().axis());
+    this->spec().Check(weights_.empty() || Count(weights_) == bottom[0][axis], "loss_param",
+                       fmt::format("class_weighting is given {} times for {} classes",
+                                   weights_.size(), bottom[0][axis]),
+                       "give one for each class");
     return tops;
-  }
-  void Forward(RunContext& run, Blobs<T> bottom, Blobs<T> top) override {
-    Stream& stream = run.stream;
-    const ClassAxis axis =
-        MakeClassAxis(this->spec(), bottom[0]->shape(), axis_, bottom[1]->shape());
-    const T* labels = bottom[1]->data(stream);
-    const LabelCount count = CountLabels(stream, axis, labels, ignore_.get());
-    CheckLabels(this->spec(), count, axis.classes);
-    normalizer_ = LossNormalizer(mode_, axis.items(), count.valid, axis.outer);
-
-    Blob<T>& probabilities = Probabilities(top);
-    probabilities.Reshape(bottom[0]->shape());
-    T* p = probabilities.mutable_data(stream);
-    SoftmaxForward(stream, axis, bottom[0]->data(stream), p);
-    losses_.Reshape({axis.items()});
-    T* losses = losses_.mutable_data(stream);
-    if (smoothing_ > 0) {
-      SmoothedLogLoss<T>(stream, axis, p, labels, ignore_.get(), smoothing_, FLT_MIN, losses);
-    } else {
-      LabelLogLoss<T>(stream, axis, p, labels, ignore_.get(), FLT_MIN, losses);
-    }
-    this->SetLoss(stream, top, Sum(stream, axis.items(), losses) / normalizer_);
-  }
-  void Backward(RunContext& run, Blobs<T> top, const std::vector<bool>& propagate_down,
-                Blobs<T> bottom) override {
-    this->CheckNoLabelGradient(propagate_down);
-    if (!propagate_down[0]) return;
-    Stream& stream = run.stream;
-    const ClassAxis axis =
-        MakeClassAxis(this->spec(), bottom[0]->shape(), axis_, bottom[1]->shape());
-    const T *p = Probabilities(top).data(stream), *labels = bottom[1]->data(stream);
-    const T* weight = top[0]->diff(stream);
-    const T normalizer = static_cast<T>(normalizer_);
-    T* dx = bottom[0]->mutable_diff(stream);
-    if (smoothing_ > 0) {
-      SmoothedLossBackward(stream, axis, p, labels, ignore_.get(), smoothing_, weight, normalizer,
-                           dx);
-    } else {
-      SoftmaxLossBackward(stream, axis, p, labels, ignore_.get(), weight, normalizer, dx);
-    }
   }
 
  private:
-  Blob<T>& Probabilities(Blobs<T> top) { return top.size() > 1 ? *top[1] : probabilities_; }
+  // Weights are what Infogain's matrix has on its diagonal, with zeros elsewhere.
+  const T* Diagonal(Stream& stream) {
+    if (diagonal_.count() == 0) {
+      const auto classes = weights_.size();
+      std::vector<T> values(classes * classes, T(0));
+      for (size_t c = 0; c < classes; ++c) values[c * classes + c] = weights_[c];
+      diagonal_.Reshape({static_cast<int64_t>(values.size())});
+      diagonal_.SetData(stream, values);
+    }
+    return diagonal_.data(stream);
+  }
+  void ItemLosses(Stream& stream, const ClassAxis& axis, const T* p, Blobs<T> bottom,
+                  T* losses) override {
+    const T* labels = bottom[1]->data(stream);
+    if (!weights_.empty()) {
+      InfogainLosses<T>(stream, axis, p, labels, this->ignore(), Diagonal(stream), FLT_MIN, losses);
+    } else if (smoothing_ > 0) {
+      SmoothedLogLoss<T>(stream, axis, p, labels, this->ignore(), smoothing_, FLT_MIN, losses);
+    } else {
+      LabelLogLoss<T>(stream, axis, p, labels, this->ignore(), FLT_MIN, losses);
+    }
+  }
+  void ScoreGradient(Stream& stream, const ClassAxis& axis, const T* p, const T* weight,
+                     T normalizer, Blobs<T> bottom) override {
+    const T* labels = bottom[1]->data(stream);
+    T* dx = bottom[0]->mutable_diff(stream);
+    if (!weights_.empty()) {
+      InfogainGradient(stream, axis, p, labels, this->ignore(), Diagonal(stream), weight,
+                       normalizer, dx);
+    } else if (smoothing_ > 0) {
+      SmoothedLossBackward(stream, axis, p, labels, this->ignore(), smoothing_, weight, normalizer,
+                           dx);
+    } else {
+      SoftmaxLossBackward(stream, axis, p, labels, this->ignore(), weight, normalizer, dx);
+    }
+  }
 
-  const int axis_;
-  const LossParameter::NormalizationMode mode_;
-  const IgnoreLabel ignore_;
   const T smoothing_;
-  double normalizer_ = 1;  // of the last Forward
-  Blob<T> probabilities_, losses_;
+  std::vector<T> weights_;  // of the classes; empty: all 1
+  Blob<T> diagonal_{Shape{0}};
 };
 
 const RegisterLayer<SoftmaxWithLoss> kRegistered{

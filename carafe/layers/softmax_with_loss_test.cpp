@@ -143,5 +143,21 @@ TEST(SoftmaxWithLoss, HasNoGradientForLabels) {
   EXPECT_THROW(layer.Backward({true, true}), ConfigError);
 }
 
+// SegNet: items count by the weight of their label, in the loss and in its gradient.
+TEST(SoftmaxWithLoss, WeighsItemsByTheirLabel) {
+  const std::string weighted =
+      "type: 'SoftmaxWithLoss' loss_param { weight_by_label_freqs: true class_weighting: 2 "
+      "class_weighting: 0.5 class_weighting: 3 }";
+  LayerTester<double> layer(weighted, Shapes{{2, 3}, {2}});
+  layer.SetBottom({1, 2, 3, 0, 0, 0}).SetBottom({1, 2}, 1).Forward();
+  const double first = -(2 - std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)));
+  EXPECT_NEAR(layer.top_values()[0], (0.5 * first + 3 * std::log(3.0)) / 2, 1e-6);
+  EXPECT_LT(GradientError(layer, {.bottoms = {0}}), 1e-6);
+  EXPECT_THAT(ErrorText<ConfigError>([&] {
+                LayerTester<double>(weighted, Shapes{{2, 4}, {2}});
+              }),
+              ::testing::HasSubstr("class_weighting is given 3 times for 4 classes"));
+}
+
 }  // namespace
 }  // namespace carafe

@@ -1,11 +1,8 @@
-// Windows of pictures, drawn at random, as squares (rows, channels, crop, crop), and their classes
+// Windows of images, drawn at random, as squares (rows, channels, crop, crop), and their classes
 // (rows). Of the global batch the first slots are background, the last fg_fraction of it
 // foreground; each draw belongs to its slot, so it does not depend on the number of workers.
 #include <fmt/format.h>
 
-#include "carafe/base/file.h"
-#include "carafe/base/random.h"
-#include "carafe/data/mean_file.h"
 #include "carafe/data/windows.h"
 #include "carafe/layers/batch_layer.h"
 
@@ -14,131 +11,63 @@ namespace {
 
 enum Draw { kWindow, kMirror };
 
-template <typename T>
-class WindowBatches final : public BatchMaker<T> {
- public:
-  WindowBatches(const LayerSpec& spec, BatchSettings settings)
-      : spec_(spec),
-        settings_(std::move(settings)),
-        param_(spec.param().window_data_param()),
-        transform_(spec.param().transform_param()),
-        file_(ReadWindowFile(param_)),
-        shape_{transform_.crop_size(), param_.context_pad(), param_.crop_mode() == "square"},
-        dealer_{.batch = settings_.batch_size, .deal = settings_.deal} {
-    if (param_.cache_images()) {
-      for (const std::string& path : file_.images) cached_.push_back(ReadFile(path));
-    }
-    PrepareMean();
-  }
-
-  Shape item() const override { return {kChannels, shape_.crop, shape_.crop}; }
-
-  void Make(const Pass& pass, const Replica& replica, int64_t rows,
-            Batch<T>* batch) const override {
-    ResizeBatch(spec_, settings_.batch_path, {rows, kChannels, shape_.crop, shape_.crop}, batch);
-    std::fill(batch->data.begin(), batch->data.end(), T(0));
-    const RandomKey key = MakeRandomKey(pass.seed, spec_.name(), pass.index);
-    const int64_t all = settings_.deal ? replica.GlobalRows(settings_.batch_size) : rows;
-    const int64_t background = all - ForegroundOf(all);
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t slot = dealer_.Slot(replica, row);
-      const std::vector<Window>& windows = slot < background ? file_.background : file_.foreground;
-      if (windows.empty()) {
-        throw DataError(param_.source(), -1,
-                        fmt::format("there is no window of the {}",
-                                    slot < background ? "background" : "foreground"),
-                        "check fg_threshold, bg_threshold and fg_fraction against the file");
-      }
-      const Window& window = windows[key.Bits(slot, kWindow) % windows.size()];
-      const bool mirror = transform_.mirror() && key.Bits(slot, kMirror) % 2 == 1;
-      Write(window, mirror, batch->data.data() + row * kChannels * shape_.crop * shape_.crop);
-      batch->labels[static_cast<size_t>(row)] = static_cast<T>(window.label);
-    }
-  }
-
- private:
-  static constexpr int64_t kChannels = 3;  // pictures are read in color
-
-  int64_t ForegroundOf(int64_t rows) const {
-    return static_cast<int64_t>(static_cast<float>(rows) * param_.fg_fraction());
-  }
-
-  void PrepareMean() {
-    const int values = transform_.mean_value_size();
-    spec_.Check(!transform_.has_mean_file() || values == 0, "transform_param.mean_value",
-                "mean_file and mean_value are both given", "keep one of the two");
-    spec_.Check(values <= 1 || values == kChannels, "transform_param.mean_value",
-                fmt::format("there are {} mean values but the pictures have {} channels", values,
-                            kChannels),
-                "give one mean_value, or one for each channel");
-    if (!transform_.has_mean_file()) return;
-    mean_ = ReadMeanFile(transform_.mean_file());
-    spec_.Check(
-        mean_.channels == kChannels && mean_.height >= shape_.crop && mean_.width >= shape_.crop,
-        "transform_param.mean_file",
-        fmt::format("the mean image {} is {}x{}x{}, smaller than the windows of 3x{}x{}",
-                    transform_.mean_file(), mean_.channels, mean_.height, mean_.width, shape_.crop,
-                    shape_.crop),
-        "use a mean file of at least crop_size");
-  }
-
-  // The middle of the mean image lies on the square.
-  T MeanAt(int64_t c, int64_t y, int64_t x) const {
-    if (mean_.values.empty()) {
-      const int values = transform_.mean_value_size();
-      return values == 0 ? T(0) : T(transform_.mean_value(values > 1 ? static_cast<int>(c) : 0));
-    }
-    const int64_t top = (mean_.height - shape_.crop) / 2, left = (mean_.width - shape_.crop) / 2;
-    return T(
-        mean_.values[static_cast<size_t>((c * mean_.height + top + y) * mean_.width + left + x)]);
-  }
-
-  void Write(const Window& window, bool mirror, T* out) const {
-    const auto image = static_cast<size_t>(window.image);
-    const std::string& path = file_.images[image];
-    const PictureOrigin origin{.file = path};
-    const Picture picture = cached_.empty()
-                                ? ReadPicture(path, PictureMode::kColor)
-                                : DecodePicture(cached_[image], PictureMode::kColor, origin);
-    const WindowCut cut = CutWindow(picture, window, shape_, mirror, origin);
-    const T scale = param_.scale();
-    const uint8_t* from = cut.picture.pixels.data();
-    for (int64_t y = 0; y < cut.picture.height; ++y) {
-      for (int64_t x = 0; x < cut.picture.width; ++x) {
-        for (int64_t c = 0; c < kChannels; ++c) {
-          const int64_t row = cut.top + y, column = cut.left + x;
-          out[(c * shape_.crop + row) * shape_.crop + column] =
-              (static_cast<T>(*from++) - MeanAt(c, row, column)) * scale;
-        }
-      }
-    }
-  }
-
-  const LayerSpec spec_;
-  const BatchSettings settings_;
-  const WindowDataParameter param_;
-  const TransformationParameter transform_;
-  const WindowFile file_;
-  const WindowShape shape_;
-  const Dealer dealer_;
-  std::vector<std::string> cached_;  // files, in the order of file_.images; empty: not cached
-  MeanImage mean_;                   // of mean_file, or empty
-};
-
 BatchSettings SettingsOf(const LayerSpec& spec) {
   return {.batch_size = spec.param().window_data_param().batch_size(),
           .batch_path = "window_data_param.batch_size",
           .prefetch = spec.param().data_param().prefetch(),
-          .deal = spec.phase() == TRAIN};
+          .shard = spec.phase() == TRAIN};
+}
+
+NewStep MeanStep(const LayerSpec& spec) {
+  const TransformationParameter& transform = spec.param().transform_param();
+  const int values = transform.mean_value_size();
+  spec.Check(!transform.has_mean_file() || values == 0, "transform_param.mean_value",
+             "mean_file and mean_value are both given", "keep one of the two");
+  if (values > 0) {
+    return SubtractMeanValues({transform.mean_value().begin(), transform.mean_value().end()},
+                              LocationOf(spec));
+  }
+  if (!transform.has_mean_file()) return nullptr;
+  const int64_t crop = transform.crop_size();
+  MeanImage mean = ReadMeanFile(transform.mean_file());
+  spec.Check(mean.channels == WindowSet::kChannels && mean.height >= crop && mean.width >= crop,
+             "transform_param.mean_file",
+             fmt::format("the mean image {} is {}x{}x{}, smaller than the windows of 3x{}x{}",
+                         transform.mean_file(), mean.channels, mean.height, mean.width, crop, crop),
+             "use a mean file of at least crop_size");
+  return SubtractMeanCentre(std::move(mean));
+}
+
+// As Caffe, this layer takes scale from its own message.
+std::unique_ptr<const Transform> TransformOf(const LayerSpec& spec) {
+  const WindowDataParameter& param = spec.param().window_data_param();
+  const TransformationParameter& transform = spec.param().transform_param();
+  std::vector<NewStep> steps;
+  if (transform.mirror()) steps.push_back(MirrorAtRandom(kMirror));
+  steps.push_back(WarpWindow({.crop = transform.crop_size(),
+                              .context_pad = param.context_pad(),
+                              .square = param.crop_mode() == "square"}));
+  if (NewStep mean = MeanStep(spec)) steps.push_back(std::move(mean));
+  steps.push_back(Scale(param.scale()));
+  return std::make_unique<Transform>(std::move(steps));
+}
+
+DataPipeline Open(const LayerSpec& spec) {
+  const WindowDataParameter& param = spec.param().window_data_param();
+  auto windows = std::make_unique<WindowSet>(param);
+  const auto draw = [set = windows.get(), fraction = param.fg_fraction()](
+                        const RandomKey& key, int64_t slot, int64_t rows) {
+    const auto foreground = static_cast<int64_t>(static_cast<float>(rows) * fraction);
+    return set->Choose(slot >= rows - foreground, key.Bits(slot, kWindow));
+  };
+  return {.data = std::move(windows), .transform = TransformOf(spec), .draw = draw};
 }
 
 template <typename T>
 class WindowData final : public BatchLayer<T> {
  public:
   explicit WindowData(const LayerSpec& spec)
-      : BatchLayer<T>(spec, SettingsOf(spec), [spec]() -> std::unique_ptr<const BatchMaker<T>> {
-          return std::make_unique<WindowBatches<T>>(spec, SettingsOf(spec));
-        }) {
+      : BatchLayer<T>(spec, SettingsOf(spec), [spec] { return Open(spec); }) {
     constexpr int64_t kMaxCrop = 1 << 14;
     const WindowDataParameter& param = spec.param().window_data_param();
     const int64_t crop = spec.param().transform_param().crop_size();
@@ -167,6 +96,17 @@ const RegisterLayer<WindowData> kRegistered{
      .tops = {2, 2},
      .summary = "Windows of pictures, drawn from an R-CNN window file.",
      .is_data = true}};
+const RegisterFileSettings kFiles{
+    "WindowData",
+    {.fields = {"window_data_param.source", "window_data_param.root_folder",
+                "window_data_param.mean_file", "transform_param.mean_file"},
+     .declare_images = [](const LayerParameter& layer) {
+       const WindowDataParameter& param = layer.window_data_param();
+       return DeclaredImages{.source = param.source(),
+                             .batch = param.batch_size(),
+                             .height = param.crop_size(),
+                             .width = param.crop_size()};
+     }}};
 
 }  // namespace
 }  // namespace carafe

@@ -138,7 +138,7 @@ TEST(WindowData, RefusesFilesThatCannotBeRight) {
   EXPECT_THAT(text(1, "0 0.9 0 0 1 1\n"), HasSubstr("foreground with class 0"));
   EXPECT_THAT(text(1, "1 0.9 0 0 1 1\n"), HasSubstr("there is no window of the background"));
   EXPECT_THAT(text(2, "1 0.9 0 0 1 1\n1 0.1 0 0 9 1\n"),
-              HasSubstr("the window (0, 0) to (9, 1) lies outside the picture of 4x6"));
+              HasSubstr("the window (0, 0) to (9, 1) lies outside the image of 4x6"));
   EXPECT_THAT(text(1, "1 0.9 0 0 1 1\nrubbish"),
               HasSubstr("record 1: error: begins with \"rubbish\""));
 }

@@ -1,14 +1,10 @@
 #include "carafe/net/memory_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
-#include <string>
+#include <numeric>
 
-#include "carafe/layers/keeps_for_backward.h"
-#include "carafe/net/net.h"
-#include "carafe/net/plan.h"
+#include "carafe/net/fusion.h"
 
 namespace carafe {
 namespace {
@@ -18,7 +14,7 @@ constexpr int kNever = -1;
 // A half and all its sharers. Times: layer l runs forward at l, backward at 2 n - 1 - l.
 struct Group {
   bool fixed = false;    // does not take part
-  bool written = false;  // of diffs: somebody propagates to it
+  bool written = false;  // of diffs: some layer propagates to it
   int first = kNever, last = kNever;
   int64_t elements = 0;
 
@@ -31,29 +27,27 @@ struct Group {
 template <typename T>
 class Planner {
  public:
-  Planner(const Net<T>& net, MemorySharing sharing, const std::set<int>& keep)
-      : net_(net), sharing_(sharing), layers_(static_cast<int>(net.layers().size())) {
+  Planner(const Graph<T>& graph, const Parameters<T>& params, MemorySharing sharing,
+          const std::set<int>& keep)
+      : graph_(graph),
+        sharing_(sharing),
+        layers_(graph.size()),
+        fused_into_(FusedInto(FindFusions(graph, params, sharing), graph.size())) {
     FindRoots();
-    fused_into_.assign(net.layers().size(), -1);
-    for (const Fusion& fusion : FindFusions(net, sharing)) {
-      for (const int follower : fusion.followers()) {
-        if (follower >= 0) fused_into_[static_cast<size_t>(follower)] = fusion.producer;
-      }
-    }
-    data_.resize(net.blobs().size());
-    diff_.resize(net.blobs().size());
+    data_.resize(graph.blobs.size());
+    diff_.resize(graph.blobs.size());
     FixWhatIsSeen(keep);
     for (int l = 0; l < layers_; ++l) UseForward(l);
     if (sharing_ == MemorySharing::kTraining) {
       for (int l = 0; l < layers_; ++l) {
-        if (net_.layer_needs_backward()[static_cast<size_t>(l)]) UseBackward(l);
+        if (At(graph_.needs_backward, l)) UseBackward(l);
       }
     }
   }
 
   MemoryPlan Plan() {
-    plan_.dead_after_forward.resize(static_cast<size_t>(layers_));
-    plan_.dead_after_backward.resize(static_cast<size_t>(layers_));
+    plan_.dead_after_forward.resize(graph_.layers.size());
+    plan_.dead_after_backward.resize(graph_.layers.size());
     for (size_t b = 0; b < data_.size(); ++b) {
       if (data_root_[b] == static_cast<int>(b)) Add(data_[b], {static_cast<int>(b), false});
       if (diff_root_[b] == static_cast<int>(b)) Add(diff_[b], {static_cast<int>(b), true});
@@ -64,64 +58,58 @@ class Planner {
 
  private:
   void FindRoots() {
-    for (size_t b = 0; b < net_.blobs().size(); ++b) {
-      data_root_.push_back(static_cast<int>(b));
-      diff_root_.push_back(static_cast<int>(b));
-    }
-    for (size_t l = 0; l < net_.layers().size(); ++l) {
-      const TopSharing sharing = net_.layers()[l]->SharesBottom();
-      if (net_.bottom_ids()[l].empty()) continue;
-      const size_t bottom = static_cast<size_t>(net_.bottom_ids()[l][0]);
-      for (const int top : net_.top_ids()[l]) {
-        if (sharing.data) data_root_[static_cast<size_t>(top)] = data_root_[bottom];
-        if (sharing.diff) diff_root_[static_cast<size_t>(top)] = diff_root_[bottom];
+    data_root_.resize(graph_.blobs.size());
+    std::iota(data_root_.begin(), data_root_.end(), 0);
+    diff_root_ = data_root_;
+    for (int l = 0; l < layers_; ++l) {
+      const TopSharing sharing = At(graph_.layers, l)->SharesBottom();
+      if (At(graph_.bottom_ids, l).empty()) continue;
+      const int bottom = At(graph_.bottom_ids, l)[0];
+      for (const int top : At(graph_.top_ids, l)) {
+        if (sharing.data) At(data_root_, top) = At(data_root_, bottom);
+        if (sharing.diff) At(diff_root_, top) = At(diff_root_, bottom);
       }
     }
   }
-  Group& Data(int blob) {
-    return data_[static_cast<size_t>(data_root_[static_cast<size_t>(blob)])];
-  }
-  Group& Diff(int blob) {
-    return diff_[static_cast<size_t>(diff_root_[static_cast<size_t>(blob)])];
-  }
+  Group& Data(int blob) { return At(data_, At(data_root_, blob)); }
+  Group& Diff(int blob) { return At(diff_, At(diff_root_, blob)); }
   void FixWhatIsSeen(const std::set<int>& keep) {
     const auto fix = [&](int blob) { Data(blob).fixed = Diff(blob).fixed = true; };
     for (const int blob : keep) fix(blob);
-    for (const int blob : net_.output_ids()) fix(blob);
-    for (size_t l = 0; l < net_.layers().size(); ++l) {
-      for (const int blob : net_.top_ids()[l]) {
-        if (net_.bottom_ids()[l].empty() || net_.blob_loss_weight(blob) != 0) fix(blob);
+    for (const int blob : graph_.output_ids) fix(blob);
+    for (int l = 0; l < layers_; ++l) {
+      for (const int blob : At(graph_.top_ids, l)) {
+        const bool is_loss = At(graph_.blob_loss_weights, blob) != 0;
+        if (At(graph_.bottom_ids, l).empty() || is_loss) fix(blob);
       }
     }
   }
   int64_t StoredElements(int blob) const {
-    const Shape& shape = net_.blobs()[static_cast<size_t>(blob)]->shape();
+    const Shape& shape = At(graph_.blobs, blob)->shape();
     return HasBlockedGeometry(shape) ? BlockedGeometryOf(shape).padded_count() : shape.Count();
   }
   void UseForward(int l) {
-    for (const auto* ids :
-         {&net_.bottom_ids()[static_cast<size_t>(l)], &net_.top_ids()[static_cast<size_t>(l)]}) {
+    for (const auto* ids : {&At(graph_.bottom_ids, l), &At(graph_.top_ids, l)}) {
       for (const int blob : *ids) {
         Data(blob).UseAt(l);
         Data(blob).elements = std::max(Data(blob).elements, StoredElements(blob));
       }
     }
   }
-  // What is done together with an earlier layer is done, backward, when that one's turn comes.
+  // A layer that is fused into an earlier one runs backward when that one does.
   void UseBackward(int l) {
-    const size_t i = static_cast<size_t>(l);
     const int time = 2 * layers_ - 1 - l;
-    const int producer = fused_into_[i];
+    const int producer = At(fused_into_, l);
     const int latest = producer < 0 ? time : 2 * layers_ - 1 - producer;
-    const BackwardReads reads = net_.layers()[i]->ReadsInBackward();
-    for (size_t b = 0; b < net_.bottom_ids()[i].size(); ++b) {
-      const int blob = net_.bottom_ids()[i][b];
+    const BackwardReads reads = At(graph_.layers, l)->ReadsInBackward();
+    for (int b = 0; b < Count(At(graph_.bottom_ids, l)); ++b) {
+      const int blob = At(At(graph_.bottom_ids, l), b);
       if (reads.bottom) Data(blob).UseAt(latest);
-      if (!net_.propagate_down()[i][b]) continue;
+      if (!At(At(graph_.propagate_down, l), b)) continue;
       UseDiff(blob, time, latest);
       Diff(blob).written = true;
     }
-    for (const int blob : net_.top_ids()[i]) {
+    for (const int blob : At(graph_.top_ids, l)) {
       if (reads.top) Data(blob).UseAt(latest);
       UseDiff(blob, time, latest);
     }
@@ -137,10 +125,9 @@ class Planner {
     std::vector<std::pair<int, size_t>> kept;
     if (sharing_ != MemorySharing::kTraining) return kept;
     for (int l = 0; l < layers_; ++l) {
-      const size_t i = static_cast<size_t>(l);
-      if (!net_.layer_needs_backward()[i] || !net_.layers()[i]->ReadsInBackward().kept) continue;
-      if (fused_into_[i] >= 0) continue;
-      const int64_t elements = StoredElements(net_.bottom_ids()[i][0]);
+      const bool keeps = At(graph_.layers, l)->ReadsInBackward().kept;
+      if (!At(graph_.needs_backward, l) || !keeps || At(fused_into_, l) >= 0) continue;
+      const int64_t elements = StoredElements(At(graph_.bottom_ids, l)[0]);
       kept.push_back({l, static_cast<size_t>(elements) * sizeof(T)});
     }
     return kept;
@@ -155,15 +142,13 @@ class Planner {
     (half.diff ? plan_.diff_bytes : plan_.data_bytes) += bytes;
     plan_.pooled.push_back(half);
     if (group.last < layers_) {
-      plan_.dead_after_forward[static_cast<size_t>(group.last)].push_back(half);
+      At(plan_.dead_after_forward, group.last).push_back(half);
     } else {
-      plan_.dead_after_backward[static_cast<size_t>(2 * layers_ - 1 - group.last)].push_back(half);
+      At(plan_.dead_after_backward, 2 * layers_ - 1 - group.last).push_back(half);
     }
   }
-  const Group& GroupOf(BlobHalf half) const {
-    return (half.diff ? diff_ : data_)[static_cast<size_t>(half.blob)];
-  }
-  // Takes and gives as the net will, from memory without end.
+  const Group& GroupOf(BlobHalf half) const { return At(half.diff ? diff_ : data_, half.blob); }
+  // Takes and gives memory as the net will, from a pool without end.
   void Simulate() {
     struct Piece {
       size_t bytes;
@@ -199,10 +184,10 @@ class Planner {
     }
   }
 
-  const Net<T>& net_;
+  const Graph<T>& graph_;
   const MemorySharing sharing_;
   const int layers_;
-  std::vector<int> fused_into_;             // by layer, as in Net
+  const std::vector<int> fused_into_;       // by layer
   std::vector<int> data_root_, diff_root_;  // by blob: the first that has the same half
   std::vector<Group> data_, diff_;          // by blob; only roots count
   MemoryPlan plan_;
@@ -211,100 +196,14 @@ class Planner {
 }  // namespace
 
 template <typename T>
-MemoryPlan PlanMemory(const Net<T>& net, MemorySharing sharing, const std::set<int>& keep) {
-  return Planner<T>(net, sharing, keep).Plan();
+MemoryPlan PlanMemory(const Graph<T>& graph, const Parameters<T>& params, MemorySharing sharing,
+                      const std::set<int>& keep) {
+  return Planner<T>(graph, params, sharing, keep).Plan();
 }
 
-template MemoryPlan PlanMemory(const Net<float>&, MemorySharing, const std::set<int>&);
-template MemoryPlan PlanMemory(const Net<double>&, MemorySharing, const std::set<int>&);
-
-// Net's side of it.
-
-template <typename T>
-void Net<T>::ShareMemory(MemorySharing sharing, std::shared_ptr<MemoryPool> pool,
-                         const std::vector<std::string>& keep) {
-  std::set<int> kept;
-  for (const std::string& name : keep) {
-    if (blob_index_.contains(name)) kept.insert(blob_index_.at(name));
-  }
-  sharing_ = sharing;
-  pool_ = sharing == MemorySharing::kNone ? nullptr : std::move(pool);
-  kept_ = std::move(kept);
-  FindFusions();
-  ApplyMemoryPlan();
-}
-
-template <typename T>
-void Net<T>::ApplyMemoryPlan() {
-  for (const BlobHalf half : memory_.pooled) SetPool(half, nullptr);
-  memory_ = {};
-  scratch_->UsePool(pool_);
-  for (const auto& layer : layers_) {
-    if (auto* keeper = dynamic_cast<KeepsForBackward*>(layer.get()))
-      keeper->KeepForBackward(sharing_ != MemorySharing::kForward);
-  }
-  if (sharing_ == MemorySharing::kNone) return;
-  memory_ = PlanMemory(*this, sharing_, kept_);
-  for (const BlobHalf half : memory_.pooled) SetPool(half, pool_);
-}
-
-template <typename T>
-void Net<T>::SetPool(BlobHalf half, const std::shared_ptr<MemoryPool>& pool) {
-  Blob<T>& blob = *blobs_[static_cast<size_t>(half.blob)];
-  if (half.diff) {
-    blob.PoolDiff(pool);
-  } else {
-    blob.PoolData(pool);
-  }
-}
-
-template <typename T>
-void Net<T>::Release(const std::vector<BlobHalf>& halves) {
-  scratch_->Release();
-  for (const BlobHalf half : halves) {
-    Blob<T>& blob = *blobs_[static_cast<size_t>(half.blob)];
-    if (half.diff) {
-      blob.ReleaseDiff();
-    } else {
-      blob.ReleaseData();
-    }
-  }
-}
-
-template <typename T>
-void Net<T>::BeginForward(RunContext& run, int first) {
-  if (first > 0) {
-    throw ConfigError(
-        fmt::format("a pass was to start at layer {} of net \"{}\", whose blobs share memory",
-                    first, name_),
-        "run it from the first layer, or let it share no memory");
-  }
-  Release(memory_.pooled);
-  pool_->Reserve(run.stream, memory_.pool_bytes);
-  forward_done_ = sharing_ == MemorySharing::kTraining;
-}
-
-template <typename T>
-void Net<T>::BeginBackward(int first, int last) {
-  if (!forward_done_ || first + 1 < static_cast<int>(layers_.size()) || last > 0) {
-    throw ConfigError(
-        fmt::format("net \"{}\" shares memory, so that Backward runs once and as a whole", name_),
-        "run Forward before every Backward, or let the net share no memory");
-  }
-  forward_done_ = false;
-}
-
-template void Net<float>::ShareMemory(MemorySharing, std::shared_ptr<MemoryPool>,
-                                      const std::vector<std::string>&);
-template void Net<double>::ShareMemory(MemorySharing, std::shared_ptr<MemoryPool>,
-                                       const std::vector<std::string>&);
-template void Net<float>::ApplyMemoryPlan();
-template void Net<double>::ApplyMemoryPlan();
-template void Net<float>::Release(const std::vector<BlobHalf>&);
-template void Net<double>::Release(const std::vector<BlobHalf>&);
-template void Net<float>::BeginForward(RunContext&, int);
-template void Net<double>::BeginForward(RunContext&, int);
-template void Net<float>::BeginBackward(int, int);
-template void Net<double>::BeginBackward(int, int);
+template MemoryPlan PlanMemory(const Graph<float>&, const Parameters<float>&, MemorySharing,
+                               const std::set<int>&);
+template MemoryPlan PlanMemory(const Graph<double>&, const Parameters<double>&, MemorySharing,
+                               const std::set<int>&);
 
 }  // namespace carafe

@@ -1,4 +1,4 @@
-// When the blobs of a net are dead, so that their memory can be used again by what comes next.
+// When the blobs of a net are dead, so that their memory can be used again.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,12 @@
 
 #include "carafe/core/memory_pool.h"
 #include "carafe/core/stream.h"
+#include "carafe/net/parameters.h"
 
 namespace carafe {
 
-template <typename T>
-class Net;
-
 enum class MemorySharing {
-  kNone,      // every blob has its own, and can be looked at after a pass
+  kNone,      // every blob has its own memory, and can be looked at after a pass
   kForward,   // only forward passes will be run: data are dead after their last reader
   kTraining,  // data live until the last backward reader, diffs within the backward pass
 };
@@ -41,6 +39,7 @@ struct MemoryPlan {
 // Not shared are: what layers without bottoms make (it may be made once for all passes), outputs
 // of the net, losses, and the blobs in `keep`, together with all that share memory with those.
 template <typename T>
-MemoryPlan PlanMemory(const Net<T>& net, MemorySharing sharing, const std::set<int>& keep);
+MemoryPlan PlanMemory(const Graph<T>& graph, const Parameters<T>& params, MemorySharing sharing,
+                      const std::set<int>& keep);
 
 }  // namespace carafe

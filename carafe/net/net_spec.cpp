@@ -3,12 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "carafe/base/file.h"
 #include "carafe/layers/layer.h"
+#include "carafe/proto/finite.h"
 #include "carafe/proto/upgrade.h"
 
 namespace carafe {
+namespace {
+
+// Infinite numbers have a meaning in some layers, e.g. as the value of a filler.
+void CheckNumbers(const LayerText& layer) {
+  CheckFinite(layer.param, layer.place, Infinite::kAllowed);
+  for (int i = 0; i < layer.param.param_size(); ++i) {
+    CheckFinite(layer.param.param(i), layer.place.Child("param", i), Infinite::kRefused);
+  }
+  for (const float weight : layer.param.loss_weight()) {
+    if (std::isfinite(weight)) continue;
+    throw ConfigError(layer.place.Find("loss_weight"), fmt::format("loss_weight is {}", weight),
+                      "give a finite number");
+  }
+}
+
+}  // namespace
 
 std::vector<LayerText> NetSpec::Layers() const {
   std::vector<LayerText> layers;
@@ -22,6 +40,7 @@ std::vector<LayerText> NetSpec::Layers() const {
 
 void Upgrade(NetSpec* spec, const std::string& file) {
   spec->layer_places = UpgradeNet(&spec->param, file, spec->place).layer_places;
+  for (const LayerText& layer : spec->Layers()) CheckNumbers(layer);
 }
 
 NetSpec ParseNetSpec(const std::string& text, const std::string& file) {

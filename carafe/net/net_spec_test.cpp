@@ -73,6 +73,22 @@ TEST_P(StateRule, DecidesWhetherALayerIsIn) {
 INSTANTIATE_TEST_SUITE_P(All, StateRule, ::testing::ValuesIn(kRules),
                          [](const auto& info) { return info.param.name; });
 
+TEST(NetSpec, RefusesNumbersThatAreNotFinite) {
+  const auto error = [](const std::string& layer) {
+    return ErrorText<ConfigError>(
+        [&] { ParseNetSpec(fmt::format("layer {{ name: \"r\" {} }}", layer), "n.prototxt"); });
+  };
+  EXPECT_EQ(error("type: \"ReLU\" relu_param { negative_slope: nan }"),
+            "n.prototxt:1:45: error: negative_slope is nan\n  fix: give a finite number");
+  EXPECT_EQ(error("loss_weight: 1 loss_weight: inf"),
+            "n.prototxt:1:19: error: loss_weight is inf\n  fix: give a finite number");
+  EXPECT_EQ(error("param { } param { lr_mult: nan }"),
+            "n.prototxt:1:37: error: lr_mult is nan\n  fix: give a finite number");
+  EXPECT_EQ(error("param { decay_mult: -inf }"),
+            "n.prototxt:1:27: error: decay_mult is -inf\n  fix: give a finite number");
+  EXPECT_EQ(error("dummy_data_param { data_filler { value: inf } }"), "no error");
+}
+
 TEST(FilterLayers, RefusesIncludeTogetherWithExclude) {
   const NetSpec spec = ParseNetSpec(
       "layer { name: \"l\" type: \"ReLU\"\n  include { phase: TRAIN }\n  exclude { stage: \"a\" } "

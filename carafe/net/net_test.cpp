@@ -466,7 +466,7 @@ TEST(Net, SharesParametersWithAnotherNetByLayerName) {
 
 // ---- running ----
 
-class Recorder : public ParamEvents {
+class Recorder : public ParamEvents<float> {
  public:
   void BeforeRead(int param) override { events.push_back(fmt::format("read {}", param)); }
   void GradientFinal(int param) override { events.push_back(fmt::format("final {}", param)); }

@@ -5,47 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "carafe/base/index.h"
 #include "carafe/core/reorder_count.h"
-#include "carafe/layers/absorbing.h"
 #include "carafe/layers/planned.h"
 
 namespace carafe {
 namespace {
-
-bool IsPlainRelu(const LayerParameter& param) {
-  return param.type() == "ReLU" && param.relu_param().negative_slope() == 0;
-}
-
-// The next layer after `producer` that has the blob as a bottom, if it works in place; or -1.
-template <typename T>
-int NextInPlace(const Net<T>& net, int producer, int blob) {
-  for (size_t l = static_cast<size_t>(producer) + 1; l < net.layers().size(); ++l) {
-    if (std::ranges::find(net.bottom_ids()[l], blob) == net.bottom_ids()[l].end()) continue;
-    return net.top_ids()[l] == net.bottom_ids()[l] ? static_cast<int>(l) : -1;
-  }
-  return -1;
-}
-
-template <typename T>
-bool IsConstantNorm(const Net<T>& net, int layer) {
-  const auto* norm =
-      dynamic_cast<ChannelAffine<T>*>(net.layers()[static_cast<size_t>(layer)].get());
-  return norm != nullptr && norm->IsConstant();
-}
-
-// One learned number per channel, which no other layer uses.
-template <typename T>
-bool IsOwnChannelScale(const Net<T>& net, int layer) {
-  const size_t l = static_cast<size_t>(layer);
-  const LayerParameter& param = net.layers()[l]->spec().param();
-  const ScaleParameter& scale = param.scale_param();
-  if (param.type() != "Scale" || scale.axis() != 1 || scale.num_axes() != 1) return false;
-  for (int i = 0; i < static_cast<int>(net.layers()[l]->blobs().size()); ++i) {
-    const Param<T>& owner = net.params()[static_cast<size_t>(net.OwnerOf(layer, i))];
-    if (owner.layer != layer || owner.final_layer != layer) return false;
-  }
-  return true;
-}
 
 // Ways of the same direction lie side by side.
 std::string WhyNot(const PlannedWay& way, const std::vector<PlannedWay>& ways) {
@@ -65,6 +30,14 @@ std::string LineOf(const PlannedWay& way, const std::vector<PlannedWay>& ways) {
   if (way.scratch_bytes > 0) line += fmt::format("  scratch {} kB", way.scratch_bytes / 1000);
   if (!way.chosen) line += "  " + WhyNot(way, ways);
   return line + "\n";
+}
+
+// Plans of older snapshots have the number of images in their keys: "3x3 8->8 9x9 n16 forward".
+std::string WithoutImages(const std::string& key) {
+  const size_t direction = key.rfind(' ');
+  const size_t images = direction == std::string::npos ? direction : key.rfind(' ', direction - 1);
+  if (images == std::string::npos || key[images + 1] != 'n') return key;
+  return key.substr(0, images) + key.substr(direction);
 }
 
 // Counts the reorders of blobs while each layer runs.
@@ -100,45 +73,12 @@ class ReorderTrace final : public Trace {
 
 }  // namespace
 
-template <typename T>
-std::vector<Fusion> FindFusions(const Net<T>& net, MemorySharing sharing) {
-  std::vector<Fusion> found;
-  std::vector<bool> taken(net.layers().size(), false);
-  for (int l = 0; l < static_cast<int>(net.layers().size()); ++l) {
-    const size_t i = static_cast<size_t>(l);
-    const auto* absorbing = dynamic_cast<Absorbing<T>*>(net.layers()[i].get());
-    if (absorbing == nullptr || taken[i] || net.top_ids()[i].size() != 1) continue;
-    const int blob = net.top_ids()[i][0];
-    if (net.blob_loss_weight(blob) != 0) continue;
-    Fusion fusion = {.producer = l};
-    int next = NextInPlace(net, l, blob), last = l;
-    const auto take = [&](int* follower) {
-      taken[static_cast<size_t>(next)] = true;
-      *follower = last = next;
-      next = NextInPlace(net, next, blob);
-    };
-    if (next == last + 1 && sharing == MemorySharing::kForward && absorbing->AbsorbsNorm() &&
-        IsConstantNorm(net, next)) {
-      take(&fusion.norm);
-    }
-    if (next == last + 1 && sharing != MemorySharing::kNone &&
-        (fusion.norm >= 0 || absorbing->AbsorbsScale()) && IsOwnChannelScale(net, next)) {
-      take(&fusion.scale);
-    }
-    if (next >= 0 && IsPlainRelu(net.layers()[static_cast<size_t>(next)]->spec().param())) {
-      take(&fusion.relu);
-    }
-    if (fusion.last() >= 0) found.push_back(fusion);
-  }
-  return found;
-}
-
 std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(
     Stream& stream, const Net<float>& net, int runs,
     std::map<std::string, ConvolutionAlgorithm> known) {
   for (size_t l = 0; l < net.layers().size(); ++l) {
-    auto* planned = dynamic_cast<Planned*>(net.layers()[l].get());
-    if (planned != nullptr) planned->Measure(stream, net.bottoms()[l][0]->shape(), runs, &known);
+    if (net.bottoms()[l].empty()) continue;
+    net.layers()[l]->Measure(stream, net.bottoms()[l][0]->shape(), runs, &known);
   }
   return known;
 }
@@ -167,7 +107,7 @@ std::map<std::string, ConvolutionAlgorithm> ChoicesFromText(const std::string& t
           "let all ranks run the same version of carafe; a snapshot's plan counts only with "
           "--algorithm=measure");
     }
-    choices[line.substr(0, equals)] = *algorithm;
+    choices.emplace(WithoutImages(line.substr(0, equals)), *algorithm);
   }
   return choices;
 }
@@ -179,6 +119,7 @@ std::string ExplainPlan(Stream& stream, Net<float>& net, int runs) {
   if (net.phase() == TRAIN) net.Backward(run);
   std::string text = fmt::format("plan of net \"{}\" with {} thread{}; * is what is taken\n",
                                  net.name(), stream.threads(), stream.threads() == 1 ? "" : "s");
+  const std::vector<int> fused_into = FusedInto(net.fusions(), net.graph().size());
   for (size_t l = 0; l < net.layers().size(); ++l) {
     Layer<float>& layer = *net.layers()[l];
     text += fmt::format("{} ({})", layer.name(), layer.spec().param().type());
@@ -186,25 +127,26 @@ std::string ExplainPlan(Stream& stream, Net<float>& net, int runs) {
         !net.bottoms()[l].empty()) {
       text += net.layer_needs_backward()[l] ? ", no gradient for its bottoms" : ", no backward";
     }
-    const auto name = [&](int i) { return net.layers()[static_cast<size_t>(i)]->name(); };
+    const auto name = [&](int i) { return At(net.layers(), i)->name(); };
     for (const Fusion& fusion : net.fusions()) {
       if (fusion.producer != static_cast<int>(l)) continue;
       for (const int follower : fusion.followers()) {
         if (follower >= 0) text += ", with " + name(follower);
       }
     }
-    const int producer = net.FusedInto(static_cast<int>(l));
+    const int producer = fused_into[l];
     if (producer >= 0) text += ", done by " + name(producer);
     text += reorders.TextOf(layer.name()) + "\n";
-    auto* planned = dynamic_cast<Planned*>(&layer);
-    if (planned == nullptr) {
+    const std::vector<PlannedWay> ways =
+        net.bottoms()[l].empty() ? std::vector<PlannedWay>()
+                                 : layer.Ways(stream, net.bottoms()[l][0]->shape(), runs);
+    if (ways.empty()) {
       for (const Blob<float>* top : net.tops()[l]) {
         text +=
             fmt::format("    top {} {}\n", FormatName(top->data_format()), top->shape().ToString());
       }
       continue;
     }
-    const std::vector<PlannedWay> ways = planned->Ways(stream, net.bottoms()[l][0]->shape(), runs);
     for (const PlannedWay& way : ways) text += LineOf(way, ways);
   }
   for (const std::string& line : MemoryLines(net)) text += line + "\n";
@@ -225,8 +167,5 @@ std::vector<std::string> MemoryLines(const Net<float>& net) {
                   mib(plan.data_bytes), mib(plan.diff_bytes), mib(plan.kept_bytes),
                   mib(plan.live_bytes))};
 }
-
-template std::vector<Fusion> FindFusions(const Net<float>&, MemorySharing);
-template std::vector<Fusion> FindFusions(const Net<double>&, MemorySharing);
 
 }  // namespace carafe

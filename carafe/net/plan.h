@@ -9,12 +9,6 @@
 
 namespace carafe {
 
-// What can be done together. A scale is absorbed only where memory is shared, and so whole passes
-// are run, for its input is then gone: a backward pass could not start or end between the two.
-// Where only forward passes are run, BatchNorm and Scale go into a convolution's weights.
-template <typename T>
-std::vector<Fusion> FindFusions(const Net<T>& net, MemorySharing sharing);
-
 // The fastest algorithm of each convolution and direction of the net, the best of `runs` runs,
 // added to those that are known. Blobs must have their shapes; their contents are left alone.
 std::map<std::string, ConvolutionAlgorithm> MeasureAlgorithms(

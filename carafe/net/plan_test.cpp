@@ -117,14 +117,15 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, Plan,
 TEST(PlanOfANet, FusesOnlyAPlainReluInPlaceThatComesNext) {
   const Running<float> fused(Text(), {}, true);
   std::vector<std::string> names;
-  for (const Fusion& fusion : FindFusions(fused.net, MemorySharing::kNone)) {
+  for (const Fusion& fusion :
+       FindFusions(fused.net.graph(), fused.net.parameters(), MemorySharing::kNone)) {
     names.push_back(fused.net.layers()[static_cast<size_t>(fusion.relu)]->name());
   }
   EXPECT_THAT(names, ::testing::ElementsAre("r1", "r2"));  // r3 has a slope
   const Running<float> apart(
       kInput + Conv("c1", "x", 8, 3) + Relu("r1", "c1", "y") + Conv("c3", "y", 8, 3) + kLoss, {},
       true);
-  EXPECT_TRUE(FindFusions(apart.net, MemorySharing::kNone).empty());
+  EXPECT_TRUE(FindFusions(apart.net.graph(), apart.net.parameters(), MemorySharing::kNone).empty());
 }
 
 TEST(PlanOfANet, LeavesTheReluToItselfWhereOnlyItsProducerRuns) {
@@ -142,6 +143,9 @@ TEST(PlanOfANet, IsMeasuredToldAndExplained) {
   net.Step();
   const auto measured = MeasureAlgorithms(net.stream, net.net, 1);
   EXPECT_EQ(ChoicesFromText(ChoicesToText(measured)), measured);
+  const std::map<std::string, ConvolutionAlgorithm> of_an_old_snapshot = {
+      {"3x3p1 8->8 9x9 forward", ConvolutionAlgorithm::kWinograd2x2}};
+  EXPECT_EQ(ChoicesFromText("3x3p1 8->8 9x9 n16 forward=winograd2x2\n"), of_an_old_snapshot);
   EXPECT_THAT(ErrorText<ConfigError>([] { ChoicesFromText("3x3 fast"); }),
               HasSubstr("not understood"));
   EXPECT_THAT(ErrorText<ConfigError>([&] { net.net.SetPlan({.asked = "fft"}); }),

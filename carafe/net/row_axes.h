@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "carafe/net/net.h"
+#include "carafe/net/graph.h"
 
 namespace carafe {
 
@@ -11,10 +11,10 @@ namespace carafe {
 // for what recurrent layers read and write, and on from layer to layer as long as blobs begin with
 // the same two sizes.
 template <typename T>
-std::vector<int> RowAxes(const Net<T>& net);
+std::vector<int> RowAxes(const Graph<T>& graph);
 
-// Tells every layer that draws by row.
+// Lets every layer know those of its bottom 0 (Layer::SetRowAxes).
 template <typename T>
-void TellRowAxes(const Net<T>& net);
+void SetRowAxes(const Graph<T>& graph);
 
 }  // namespace carafe

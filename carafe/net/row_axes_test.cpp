@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "carafe/net/net.h"
+
 namespace carafe {
 namespace {
 
@@ -39,7 +41,7 @@ std::unique_ptr<Net<float>> Build(const std::string& text) {
 
 TEST(RowAxes, AreTwoAroundARecurrentLayerAsFarAsItsStepsAndSequencesGo) {
   const auto net = Build(Recurrent(6));
-  const std::vector<int> axes = RowAxes(*net);
+  const std::vector<int> axes = RowAxes(net->graph());
   std::vector<std::string> two;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] == 2) two.push_back(net->blob_names()[i]);
@@ -51,7 +53,7 @@ TEST(RowAxes, AreOneWithoutRecurrentLayers) {
   const auto net = Build(
       "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 3 dim: 4 dim: 5 "
       "} } } layer { name: \"drop\" type: \"Dropout\" bottom: \"x\" top: \"y\" }");
-  EXPECT_EQ(RowAxes(*net), std::vector<int>({1, 1}));
+  EXPECT_EQ(RowAxes(net->graph()), std::vector<int>({1, 1}));
 }
 
 // One worker with 6 sequences, or three with 2: sequence n of worker w is 3 n + w of the whole.

@@ -14,7 +14,7 @@ namespace {
 
 using Top = std::pair<int, int>;  // layer index, top index
 
-// Who uses which top, and whether the top counts as a loss.
+// Which layers use which top, and whether the top counts as a loss.
 struct Uses {
   std::map<Top, int> count;
   std::map<Top, float> loss_weight;
@@ -31,10 +31,9 @@ std::string SplitTop(const std::string& blob, const std::string& layer, int top,
 
 Uses FindUses(const std::vector<LayerText>& layers) {
   Uses uses;
-  std::map<std::string, Top>
-      latest;  // the newest producer of each name (in-place layers produce anew)
-  for (int i = 0; i < static_cast<int>(layers.size()); ++i) {
-    const LayerParameter& param = layers[static_cast<size_t>(i)].param;
+  std::map<std::string, Top> latest;  // by name: the newest producer (layers in place count)
+  for (int i = 0; i < Count(layers); ++i) {
+    const LayerParameter& param = At(layers, i).param;
     for (int j = 0; j < param.bottom_size(); ++j) {
       const auto found = latest.find(param.bottom(j));
       if (found == latest.end()) {
@@ -50,7 +49,7 @@ Uses FindUses(const std::vector<LayerText>& layers) {
         if (later != layers.end()) {
           fix = fmt::format("layer \"{}\" produces it: put that one before", later->param.name());
         }
-        LayerSpec(param, TRAIN, layers[static_cast<size_t>(i)].place)
+        LayerSpec(param, TRAIN, At(layers, i).place)
             .Fail(fmt::format("bottom[{}]", j),
                   fmt::format("no earlier layer produces the bottom \"{}\"", param.bottom(j)), fix);
       }
@@ -58,8 +57,8 @@ Uses FindUses(const std::vector<LayerText>& layers) {
       ++uses.count[found->second];
     }
     for (int j = 0; j < param.top_size(); ++j) latest[param.top(j)] = {i, j};
-    // A layer whose loss_weight is left away counts through its type; only weights that are written
-    // matter here.
+    // A loss without loss_weight counts through its type; only weights that the file gives matter
+    // here.
     for (int j = 0; j < std::min(param.loss_weight_size(), param.top_size()); ++j) {
       if (param.loss_weight(j) == 0) continue;
       uses.loss_weight[{i, j}] = param.loss_weight(j);
@@ -90,14 +89,14 @@ std::vector<LayerText> InsertSplits(const std::vector<LayerText>& layers) {
   const Uses uses = FindUses(layers);
   std::map<Top, int> next;  // which output of a split the next user gets
   std::vector<LayerText> result;
-  for (int i = 0; i < static_cast<int>(layers.size()); ++i) {
-    LayerText layer = layers[static_cast<size_t>(i)];
+  for (int i = 0; i < Count(layers); ++i) {
+    LayerText layer = At(layers, i);
     for (int j = 0; j < layer.param.bottom_size(); ++j) {
       const Top from = uses.producer.at({i, j});
       if (uses.count.at(from) < 2) continue;
       // A loss takes output 0 for itself.
       int& index = next.try_emplace(from, uses.loss_weight.contains(from) ? 1 : 0).first->second;
-      const LayerText& producer = layers[static_cast<size_t>(from.first)];
+      const LayerText& producer = At(layers, from.first);
       layer.param.set_bottom(j, SplitTop(producer.param.top(from.second), producer.param.name(),
                                          from.second, index++));
     }
@@ -107,7 +106,7 @@ std::vector<LayerText> InsertSplits(const std::vector<LayerText>& layers) {
       if (count == uses.count.end() || count->second < 2) continue;
       const auto weight = uses.loss_weight.find({i, j});
       const float loss_weight = weight == uses.loss_weight.end() ? 0 : weight->second;
-      splits.push_back(MakeSplit(layers[static_cast<size_t>(i)], j, count->second, loss_weight));
+      splits.push_back(MakeSplit(At(layers, i), j, count->second, loss_weight));
       if (loss_weight != 0) layer.param.set_loss_weight(j, 0);
     }
     result.push_back(std::move(layer));

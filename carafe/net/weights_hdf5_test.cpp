@@ -232,7 +232,7 @@ TEST(Hdf5Weights, ThatCannotBeWrittenLeaveNothing) {
   Running<float> net(kTwo);
   EXPECT_THAT(ErrorText<DataError>(
                   [&] { WriteWeightsHdf5(net.stream, net.net, false, folder / "no/w.h5"); }),
-              HasSubstr("the file cannot be written: "));
+              HasSubstr("opening for writing failed: "));
   EXPECT_TRUE(std::filesystem::is_empty(folder / ""));
 }
 

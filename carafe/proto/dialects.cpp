@@ -7,7 +7,6 @@
 #include <bit>
 #include <climits>
 #include <cstring>
-#include <set>
 
 #include "carafe/base/error.h"
 #include "carafe/base/log.h"
@@ -102,8 +101,6 @@ void Unpack(const std::string& bytes, const UnknownField* type, const BlobPlace&
   }
 }
 
-using Forks = std::set<std::string>;  // those whose marks were found
-
 void ConvertBlob(BlobProto* blob, const BlobPlace& place, Forks* forks) {
   const UnknownFieldSet& fields = UnknownsOf(*blob);
   if (fields.empty()) return;
@@ -169,14 +166,14 @@ bool SetBatchNormFactor(LayerParameter* layer) {
   return true;
 }
 
+}  // namespace
+
 void LogForks(const Forks& forks, const std::string& file) {
   for (const std::string& fork : forks) {
     LogInfo("{}: a file of {}; its parameters are converted, its own settings left out", file,
             fork);
   }
 }
-
-}  // namespace
 
 bool ConvertDialect(NetParameter* net, const std::string& file) {
   bool changed = false;
@@ -208,12 +205,9 @@ bool ConvertDialect(NetParameter* net, const std::string& file) {
   return changed || !forks.empty();
 }
 
-void ConvertDialect(SolverState* state, const std::string& file) {
-  Forks forks;
-  for (int i = 0; i < state->history_size(); ++i) {
-    ConvertBlob(state->mutable_history(i), {file, fmt::format("history blob {}", i)}, &forks);
-  }
-  LogForks(forks, file);
+void ConvertDialect(BlobProto* blob, const std::string& what, const std::string& file,
+                    Forks* forks) {
+  ConvertBlob(blob, {file, what}, forks);
 }
 
 }  // namespace carafe

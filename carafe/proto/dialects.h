@@ -9,16 +9,22 @@
 // the two cannot be told apart, and do not matter here: from a binary net only weights are taken.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "carafe/proto/messages.h"
 
 namespace carafe {
 
-// Turns a binary net into Caffe's meaning, in place, with a word in the log. `file` is for the log
-// and for errors. Returns whether there was anything to turn. Throws DataError.
+using Forks = std::set<std::string>;  // names of forks whose forms a file has
+
+// Converts a binary net to Caffe's meaning, in place, and logs what it found. `file` is for the log
+// and for errors. Returns whether there was anything to convert. Throws DataError.
 bool ConvertDialect(NetParameter* net, const std::string& file);
-// The same for the blobs of a solver's state.
-void ConvertDialect(SolverState* state, const std::string& file);
+// The same for a blob of a solver's state, which `what` names in errors. Nothing is logged; the
+// forks found are added to `forks`.
+void ConvertDialect(BlobProto* blob, const std::string& what, const std::string& file,
+                    Forks* forks);
+void LogForks(const Forks& forks, const std::string& file);
 
 }  // namespace carafe

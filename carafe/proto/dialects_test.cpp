@@ -100,8 +100,10 @@ TEST(NvcaffeBlobs, AreReadInSolverStatesToo) {
   SolverState state;
   ASSERT_TRUE(
       state.ParseFromString(Number(1, 5) + Bytes(3, Number(10, 1) + Bytes(12, Raw<float>({3})))));
-  ConvertDialect(&state, "s.solverstate");
+  Forks forks;
+  ConvertDialect(state.mutable_history(0), "history blob 0", "s.solverstate", &forks);
   EXPECT_THAT(state.history(0).data(), ElementsAre(3));
+  EXPECT_EQ(forks.size(), 1u);
 }
 
 TEST(NvcaffeLayers, LosePrecisionsThatHaveNumbersOfSettings) {

@@ -17,7 +17,6 @@ using caffe::BlobProto;
 using caffe::BlobProtoVector;
 using caffe::BlobShape;
 using caffe::CarafeParallelDataParameter;
-using caffe::CarafeState;
 using caffe::ClipParameter;
 using caffe::ConcatParameter;
 using caffe::ContrastiveLossParameter;

@@ -1,5 +1,7 @@
 #include "carafe/proto/private_fields.h"
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include <vector>
 
 namespace carafe {
@@ -9,6 +11,10 @@ void DropPrivateFields(google::protobuf::Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
   std::vector<const FieldDescriptor*> present;
   reflection.ListFields(*message, &present);
+  google::protobuf::UnknownFieldSet* unknown = reflection.MutableUnknownFields(message);
+  for (int i = unknown->field_count(); i-- > 0;) {
+    if (unknown->field(i).number() >= kFirstPrivateField) unknown->DeleteSubrange(i, 1);
+  }
   for (const FieldDescriptor* field : present) {
     if (field->number() >= kFirstPrivateField) {
       reflection.ClearField(message, field);

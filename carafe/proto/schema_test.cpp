@@ -138,6 +138,7 @@ const std::set<std::string> kAddedFields = {
     "BatchNormParameter.scale_bias = 7",    // NVCaffe, Caffe-MPI 2.0
     "BatchNormParameter.scale_filler = 5",  // Caffe-MPI 1.0, caffe-parallel
     "DataParameter.shuffle = 10000",
+    "LayerParameter.exchange_scheme = 10006",
     "LayerParameter.interp_param = 10000",
     "LayerParameter.norm_param = 10001",
     "LayerParameter.parallel_data_param = 10147",
@@ -153,18 +154,22 @@ const std::set<std::string> kAddedFields = {
     "SolverParameter.min_lr = 10002",
     "SolverParameter.exchange = 10005",
     "SolverParameter.exchange_timeout = 10008",
+    "SolverParameter.local_steps = 10012",
     "SolverParameter.overlap = 10006",
     "SolverParameter.plateau_winsize = 10003",
     "SolverParameter.rampup_interval = 10000",
     "SolverParameter.rampup_lr = 10001",
+    "SolverParameter.server_update = 10010",
+    "SolverParameter.staleness = 10009",
     "SolverParameter.sync_batch_norm = 10007",
     "SolverParameter.trust_coefficient = 10004",
-    "SolverState.carafe = 10000",
+    "SolverParameter.wire = 10011",
 };
 const std::set<std::string> kAddedMessages = {
-    "CarafeParallelDataParameter", "CarafeState",       "InterpParameter",
-    "NormalizeParameter",          "PermuteParameter",  "ShuffleChannelParameter",
-    "SmoothL1LossParameter",       "UpsampleParameter",
+    "CarafeParallelDataParameter", "InterpParameter",
+    "NormalizeParameter",          "PermuteParameter",
+    "ShuffleChannelParameter",     "SmoothL1LossParameter",
+    "UpsampleParameter",
 };
 
 TEST(Schema, AddsOnlyWhatIsListedHere) {

@@ -13,6 +13,9 @@
 #include "carafe/base/log.h"
 #include "carafe/base/suggest.h"
 #include "carafe/proto/fork_fields.h"
+#include "carafe/proto/fork_layers.h"
+#include "carafe/proto/fork_text.h"
+#include "carafe/proto/text_scan.h"
 
 namespace carafe {
 namespace {
@@ -110,12 +113,34 @@ const std::regex& UnknownField() {
   return pattern;
 }
 
-// The fork that has the unknown field which the error is about; null for any other error.
+const std::regex& UnknownValue() {
+  static const std::regex pattern(
+      R"re(Unknown enumeration value of "(\w+)" for field "(\w+)"\.)re");
+  return pattern;
+}
+
+// The fork that has the unknown field or value which the error is about; null for any other error.
 const ForkField* ForkFieldOf(const FirstError& error, const Descriptor& root) {
   std::smatch match;
+  if (std::regex_match(error.text, match, UnknownValue())) {
+    return FindForkValue(match[2].str(), match[1].str());
+  }
   if (!std::regex_match(error.text, match, UnknownField())) return nullptr;
   const Descriptor* type = MessageNamed(root, match[1]);
   return type == nullptr ? nullptr : FindForkField(type->name(), match[2].str());
+}
+
+// Takes the unknown field or value which the error is about out of the text, if the schema of forks
+// has it.
+bool TakeForkField(const FirstError& error, const Descriptor& root, std::string* text,
+                   ForkText* forks) {
+  std::smatch match;
+  if (std::regex_match(error.text, match, UnknownField())) {
+    const Descriptor* type = MessageNamed(root, match[1]);
+    return type != nullptr && forks->Take(root, *type, match[2].str(), text);
+  }
+  return std::regex_match(error.text, match, UnknownValue()) &&
+         forks->TakeValue(root, match[2].str(), match[1].str(), text);
 }
 
 // PMLS-Caffe has a list of devices in quotes where Caffe has one number.
@@ -129,13 +154,32 @@ bool IsQuotedDevice(const FirstError& error, const std::string& text) {
   return std::regex_match(text.substr(begin, text.find('\n', begin) - begin), device);
 }
 
+// "ROIPooling" to "roipooling", "roi_pooling_param" to "roipooling".
+std::string PlainName(std::string name) {
+  if (name.ends_with("_param")) name.resize(name.size() - 6);
+  std::erase(name, '_');
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// An error about the settings of a layer that is not built here should name the layer, not the
+// field: throws where the layer around `at` has a fork's type, or `field` is that of its type.
+void CheckLayerType(const std::string& text, const Location& at, const std::string& field) {
+  const TextLayer layer = EnclosingLayer(text, OffsetOf(text, at.line, at.column));
+  if (layer.type.empty()) return;
+  const Location type{at.file, LineOf(text, layer.type_begin), ColumnOf(text, layer.type_begin)};
+  if (const ForkLayer* fork = FindForkLayer(layer.type)) ThrowForkLayer(type, layer.name, *fork);
+  if (PlainName(field) != PlainName(layer.type)) return;
+  throw ConfigError(type,
+                    fmt::format("layer \"{}\": unknown layer type \"{}\"", layer.name, layer.type),
+                    "`carafe layers` lists those that are built; a Python layer can be any other");
+}
+
 // Turns protobuf's sentence into ours, with a remedy.
 [[noreturn]] void ThrowParseError(const FirstError& error, const std::string& text,
                                   const std::string& file, const Descriptor& root) {
   Location at{file, error.at.line, error.at.column};
   std::smatch match;
-  static const std::regex unknown_value(
-      R"re(Unknown enumeration value of "(\w+)" for field "(\w+)"\.)re");
   static const std::regex twice(R"re(Non-repeated field "(\w+)" is specified multiple times\.)re");
   static const std::regex missing(R"re(Message missing required fields: (.*))re");
   if (std::regex_match(error.text, match, UnknownField())) {
@@ -143,6 +187,7 @@ bool IsQuotedDevice(const FirstError& error, const std::string& text) {
     at.column = ColumnOfWord(text, at.line, at.column, word);
     const Descriptor* type = MessageNamed(root, match[1]);
     const std::string simple = type != nullptr ? type->name() : match[1].str();
+    CheckLayerType(text, at, word);
     if (const ForkField* fork = ForkFieldOf(error, root)) {
       throw ConfigError(at, fmt::format("{}.{} is a field of {}", simple, word, fork->fork),
                         fork->value.empty()
@@ -152,12 +197,13 @@ bool IsQuotedDevice(const FirstError& error, const std::string& text) {
     throw ConfigError(at, fmt::format("{} has no field named \"{}\"", simple, word),
                       type != nullptr ? DidYouMean(word, FieldNames(*type)) : "");
   }
-  if (std::regex_match(error.text, match, unknown_value)) {
+  if (std::regex_match(error.text, match, UnknownValue())) {
     const std::string word = match[1], field_name = match[2];
     at.column = ColumnOfWord(text, at.line, at.column, word);
     const Descriptor* type = EnclosingType(text, at.line, at.column, root);
     const FieldDescriptor* field = type == nullptr ? nullptr : type->FindFieldByName(field_name);
     const bool known = field != nullptr && field->enum_type() != nullptr;
+    if (field_name == "type") CheckLayerType(text, at, "");
     const std::string fix = known ? DidYouMean(word, ValueNames(*field->enum_type())) : "";
     throw ConfigError(at, fmt::format("\"{}\" is not a value of {}", word, field_name), fix);
   }
@@ -227,6 +273,7 @@ Place ParseText(const std::string& text, const std::string& file,
                 google::protobuf::Message* message) {
   std::shared_ptr<Place::Document> document;
   std::string cleaned = text;  // without a fork's fields, each name in one more round
+  ForkText forks;
   while (true) {
     document = std::make_shared<Place::Document>();
     document->file = file;
@@ -236,13 +283,23 @@ Place ParseText(const std::string& text, const std::string& file,
     parser.WriteLocationsTo(&document->tree);
     parser.SetRecursionLimit(100);
     if (parser.ParseFromString(cleaned, message)) break;
+    if (TakeForkField(error, *message->GetDescriptor(), &cleaned, &forks)) continue;
     const ForkField* fork = ForkFieldOf(error, *message->GetDescriptor());
-    if (fork == nullptr || !fork->left_out || !BlankOut(*fork, &cleaned)) {
+    if (fork == nullptr || !fork->left_out ||
+        !BlankOut(*fork, *message->GetDescriptor(), &cleaned)) {
       ThrowParseError(error, text, file, *message->GetDescriptor());
     }
     LogInfo("{}: {} of {} is left out: {}", Location{file, error.at.line, 0}.ToString(),
             fork->field, fork->fork, fork->note);
   }
+  forks.AddTo(message, [&](const std::string& part, google::protobuf::Message* fork) {
+    FirstError error;
+    TextFormat::Parser parser;
+    parser.RecordErrorsTo(&error);
+    if (!parser.ParseFromString(part, fork)) {
+      ThrowParseError(error, text, file, *fork->GetDescriptor());
+    }
+  });
   Place place;
   place.tree_ = &document->tree;
   place.type_ = message->GetDescriptor();

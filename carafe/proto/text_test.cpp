@@ -138,7 +138,7 @@ TEST(ParseText, RefusesNestingWithoutEnd) {
 TEST(ForkFields, WithoutEffectAreLeftOutAndAllElseKeepsItsPlace) {
   NetParameter net;
   const Place place = ParseText(
-      "default_forward_type: FLOAT16 reduce_buckets: 6 # forward_type: not this\n"
+      "default_forward_type: FLOAT16 global_grad_scale: 6 # forward_type: not this\n"
       "layer { name: \"forward_type: x\" forward_type: FLOAT16, type: 'Pooling' forward_math:\n"
       "FLOAT pooling_param { avg_include_pad: true pool: AVE } }",
       "n.prototxt", &net);
@@ -151,7 +151,7 @@ TEST(ForkFields, WithoutEffectAreLeftOutAndAllElseKeepsItsPlace) {
 TEST(ForkFields, OfSolversThatChangeNothingAreLeftOut) {
   SolverParameter solver;
   ParseText(
-      "timeout_sec: 10 timeout_nsec: 0 per_parameter_reduce: false base_lr: 1\n"
+      "store_blobs_in_old_format: false base_lr: 1\n"
       "solver_data_type: FLOAT",
       "s.prototxt", &solver);
   EXPECT_EQ(solver.ShortDebugString(), "base_lr: 1");

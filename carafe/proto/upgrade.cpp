@@ -63,7 +63,7 @@ bool UpgradeBatchNorm(NetParameter* net) {
     changed = ReorderBatchNormParams(&layer) || changed;
     if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
     for (ParamSpec& param : *layer.mutable_param()) {
-      changed = changed || param.lr_mult() != 0 || param.decay_mult() != 0;
+      changed = changed || param.lr_mult() != 0;  // without a rate the decay changes nothing
       param.set_lr_mult(0);
       param.set_decay_mult(0);
     }
@@ -89,6 +89,7 @@ NetUpgrade UpgradeNet(NetParameter* param, const std::string& file, const Place&
   if (UpgradeInputs(net)) steps.emplace_back("input fields");
   if (UpgradeBatchNorm(param))
     steps.emplace_back("param entries of BatchNorm (statistics first, with lr_mult 0)");
+  if (UpgradeForkNames(param)) steps.emplace_back("names that forks have for types and fields");
   if (!steps.empty()) {
     LogInfo("{}: brought up to date from an old form: {}", file, fmt::join(steps, ", "));
   }

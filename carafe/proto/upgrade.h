@@ -5,6 +5,7 @@
 //   V1      layers { type: CONVOLUTION blobs_lr .. }  ->  layer        upgrade_v1.cpp
 //   inputs  input, input_shape, input_dim             ->  an Input layer
 //   BatchNorm's three params                          ->  not learned
+//   forks   DepthwiseConvolution, ceil_mode, hole     ->  Caffe's names  upgrade_forks.cpp
 #pragma once
 
 #include <string>
@@ -53,6 +54,8 @@ bool UpgradeV1(OldNet& net);
 bool UpgradeInputs(OldNet& net);
 // A BatchNorm with three `param` entries, as older files have it, gets lr_mult and decay_mult 0 in
 // all of them: running statistics are not learned.
+// DepthwiseConvolution, ceil_mode, hole; upgrade_forks.cpp.
+bool UpgradeForkNames(NetParameter* net);
 bool UpgradeBatchNorm(NetParameter* net);
 
 // The old enumeration `solver_type` becomes the string `type`. Returns whether it was there; throws

@@ -285,6 +285,15 @@ TEST(Upgrade, StopsThreeParametersOfBatchNormFromBeingLearned) {
   EXPECT_FALSE(UpgradeBatchNorm(&net));
 }
 
+// As snapshots are written, and most nets: no old form.
+TEST(Upgrade, CallsABatchNormThatIsNotLearnedUpToDate) {
+  NetParameter net;
+  ParseText(R"(layer { name: "bn" type: "BatchNorm"
+                       param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } })",
+            "net.prototxt", &net);
+  EXPECT_FALSE(UpgradeBatchNorm(&net));
+}
+
 TEST(Upgrade, NamesTheSixOldSolverTypes) {
   const char* names[] = {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"};
   ASSERT_EQ(SolverParameter::SolverType_ARRAYSIZE, 6);

@@ -1,5 +1,6 @@
 #include "carafe/solvers/learning_rate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,6 +31,9 @@ const PolicyCase kPolicies[] = {
     {"Multistep",
      "lr_policy: \"multistep\" gamma: 0.5 stepvalue: 2 stepvalue: 3 stepvalue: 7",
      {{0, 0.5}, {1, 0.5}, {2, 0.25}, {3, 0.125}, {4, 0.125}, {7, 0.0625}, {100, 0.0625}}},
+    {"Multifixed",
+     "lr_policy: \"multifixed\" stagelr: 0.25 stageiter: 2 stagelr: 1 stageiter: 4",
+     {{0, 0.25}, {2, 0.25}, {3, 1}, {4, 1}, {5, 1}, {100, 1}}},
     {"Poly",
      "lr_policy: \"poly\" power: 2 max_iter: 100",
      {{0, 0.5}, {50, 0.125}, {75, 0.03125}, {100, 0}}},
@@ -76,7 +80,9 @@ TEST(LearningRate, MultistepAdvancesByOneStepPerIteration) {
   EXPECT_EQ(rate.Rate(52), 0.125);
   EXPECT_EQ(rate.Rate(53), 0.125);
   EXPECT_EQ(rate.current_step(), 3);
-  rate.set_current_step(1);
+  RatePolicyState state;
+  state.set_step(1);
+  rate.set_state(state);
   EXPECT_EQ(rate.Rate(54), 0.25);
 }
 
@@ -117,7 +123,7 @@ TEST(LearningRate, FallsByGammaAtEachPlateauOfTheLoss) {
     rate.Observe(i, losses[i]);
   }
   EXPECT_EQ(rate.current_step(), 2);
-  EXPECT_EQ(rate.plateau().lowest, 3);
+  EXPECT_EQ(rate.state().plateau().lowest(), 3);
 }
 
 TEST(LearningRate, JudgesAPlateauByTheSmoothedLossAndPassesOverNaN) {
@@ -128,11 +134,41 @@ TEST(LearningRate, JudgesAPlateauByTheSmoothedLossAndPassesOverNaN) {
     EXPECT_EQ(rate.Rate(i), 1);
     rate.Observe(i, losses[i]);
   }
-  EXPECT_EQ(rate.plateau().losses, (std::vector<double>{3, 2.5}));
-  EXPECT_EQ(rate.plateau().lowest, 2.5);  // (2 + 3) / 2
-  EXPECT_EQ(rate.plateau().since, 2);
+  EXPECT_THAT(rate.state().plateau().losses(), ::testing::ElementsAre(3, 2.5));
+  EXPECT_EQ(rate.state().plateau().lowest(), 2.5);  // (2 + 3) / 2
+  EXPECT_EQ(rate.state().plateau().since(), 2);
   EXPECT_EQ(rate.Rate(5), 1);
   EXPECT_EQ(rate.Rate(6), 0.5);
+}
+
+// A snapshot holds the state of a policy as a message, whatever the policy.
+TEST(LearningRate, GoesOnFromTheStateOfAnother) {
+  const std::string text =
+      "base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3 plateau_winsize: 2 "
+      "plateau_winsize: 2 average_loss: 2";
+  LearningRate whole = Make(text), first = Make(text), second = Make(text);
+  const double losses[] = {5, 4, 4, 4, 4, 4, 4, 4, 3, 4, 4};
+  for (int i = 0; i < 11; ++i) {
+    if (i == 4) {
+      RatePolicyState stored;
+      ASSERT_TRUE(stored.ParseFromString(first.state().SerializeAsString()));
+      second.set_state(stored);
+    }
+    LearningRate& part = i < 4 ? first : second;
+    EXPECT_EQ(part.Rate(i), whole.Rate(i)) << "iteration " << i;
+    part.Observe(i, losses[i]);
+    whole.Observe(i, losses[i]);
+  }
+  EXPECT_GT(second.current_step(), first.current_step());
+}
+
+// As a state of Caffe, or of a run with another policy.
+TEST(LearningRate, CountsAPlateauFromTheIterationThatResumesAStateWithoutOne) {
+  LearningRate rate = Make("base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3");
+  rate.set_state({});
+  EXPECT_EQ(rate.Rate(100), 1);
+  EXPECT_EQ(rate.Rate(102), 1);
+  EXPECT_EQ(rate.Rate(103), 0.5);
 }
 
 std::string ErrorOf(const std::string& text) {
@@ -144,7 +180,7 @@ TEST(LearningRate, SaysWhatAPolicyLacks) {
             "s.prototxt:2:1: error: unknown lr_policy \"stepp\"\n  fix: did you mean \"step\"?");
   EXPECT_EQ(ErrorOf("base_lr: 1"),
             "s.prototxt: error: lr_policy is missing\n  fix: use one of: fixed, step, exp, inv, "
-            "multistep, poly, sigmoid, cosine, plateau");
+            "multistep, multifixed, poly, sigmoid, cosine, plateau");
   EXPECT_EQ(ErrorOf("lr_policy: \"exp\"\ngamma: -1"),
             "s.prototxt:2:1: error: gamma is negative\n  fix: give a gamma >= 0");
   EXPECT_EQ(ErrorOf("lr_policy: \"step\" gamma: 0.1"),

@@ -20,7 +20,7 @@ class OneNumber {
       : rule_(RuleRegistry::Instance().Find(type)->make_double(config)) {}
   double Step(double rate, double gradient) {
     gradient_ = gradient;
-    carafe::Step<double> step;
+    UpdateArgs<double> step;
     step.count = 1;
     step.value = &value_;
     step.gradient = &gradient_;
@@ -102,6 +102,31 @@ TEST(UpdateRule, LarsStepsByAPartOfTheValueWhateverTheGradientsSize) {
   }
 }
 
+// One number w = 2 with gradient 4 and decay 0.5, at lr_mult 10, which none of them looks at.
+TEST(UpdateRule, LarsStepsByTheFormulasOfForks) {
+  const auto step = [](LocalRate kind, double base_rate) {
+    Stream stream;
+    const auto rule = RuleRegistry::Instance().Find("LARS")->make_double(
+        {.trust_coefficient = 0.25, .local_rate = kind, .weight_decay = 0.125});
+    double value = 2, gradient = 4, slot = 0;
+    UpdateArgs<double> args;
+    args.count = 1;
+    args.value = &value;
+    args.gradient = &gradient;
+    args.slots[0] = &slot;
+    args.rate = 10 * base_rate;
+    args.base_rate = base_rate;
+    args.l2 = 0.5;
+    rule->Apply(stream, args);
+    return 2 - value;
+  };
+  const double r = 0.25 * 2 / 4, decayed = 4 + 0.5 * 2;
+  EXPECT_DOUBLE_EQ(step(LocalRate::kLarcScale, 0.5), 0.5 * r * decayed);
+  EXPECT_DOUBLE_EQ(step(LocalRate::kLarcClip, 0.5), r * decayed);
+  EXPECT_DOUBLE_EQ(step(LocalRate::kLarcClip, 0.1), 0.1 * decayed);
+  EXPECT_DOUBLE_EQ(step(LocalRate::kIntel, 0.5), 0.5 * 0.25 * 2 / (5 + 0.125 * 2) * decayed);
+}
+
 TEST(UpdateRule, LambStepsByTheRateTimesTheValue) {
   for (const double gradient : {1e-3, 5.0, -40.0}) {
     OneNumber x("LAMB", {.momentum = 0.9, .momentum2 = 0.999, .delta = 1e-14});
@@ -114,7 +139,7 @@ TEST(UpdateRule, LambStepsByTheRateTimesTheValue) {
 TEST(UpdateRule, LeavesTheUpdateInTheGradientWhenAsked) {
   Stream stream;
   double value = 1, gradient = 2, slot = 0;
-  carafe::Step<double> step;
+  UpdateArgs<double> step;
   step.count = 1;
   step.value = &value;
   step.gradient = &gradient;

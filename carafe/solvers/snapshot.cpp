@@ -3,36 +3,87 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
-#include <climits>
-#include <cstring>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <utility>
 
+#include "carafe/base/checksum.h"
 #include "carafe/base/file.h"
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
 #include "carafe/net/weights_hdf5.h"
+#include "carafe/solvers/snapshot_list.h"
+#include "carafe/solvers/snapshot_manifest.h"
 #include "carafe/solvers/snapshot_size.h"
 #include "carafe/solvers/state_file.h"
+#include "carafe/solvers/training_state.h"
 
 namespace carafe {
 namespace {
 
-constexpr std::string_view kStateSuffixes[] = {".solverstate", ".solverstate.h5"};
+template <typename T>
+void WriteWeights(Solver<T>& solver, const std::string& path) {
+  const bool with_diff = solver.param().snapshot_diff();
+  if (solver.param().snapshot_format() == SolverParameter::HDF5) {
+    WriteWeightsHdf5(solver.stream(), solver.net(), with_diff, path);
+    return;
+  }
+  WriteFileAtomically(
+      path, SerializeSnapshot(ToNetParameter(solver.stream(), solver.net(), with_diff), path));
+}
 
-// The stored path may be stale (relative to another working directory, or moved with its folder).
-std::string FindWeights(const SolverState& state, const std::string& state_path) {
-  std::error_code ignored;
-  if (std::filesystem::exists(state.learned_net(), ignored)) return state.learned_net();
-  const std::filesystem::path beside = std::filesystem::path(state_path).parent_path() /
-                                       std::filesystem::path(state.learned_net()).filename();
-  if (std::filesystem::exists(beside, ignored)) return beside.string();
+template <typename T>
+void WriteHistories(Solver<T>& solver, TensorSink<T>& sink) {
+  size_t number = 0;
+  for (const Blob<T>& blob : solver.history()) {
+    sink.WriteWhole(HistoryName(number++), blob.shape(), blob.DataToHost(solver.stream()));
+  }
+}
+
+template <typename T>
+void WriteNamed(const std::map<std::string, std::vector<T>>& tensors, TensorSink<T>& sink) {
+  for (const auto& [name, values] : tensors)
+    sink.WriteWhole(name, Shape({static_cast<int64_t>(values.size())}), values);
+}
+
+template <typename T>
+std::map<std::string, std::vector<T>> ReadNamed(const TensorSet& tensors,
+                                                const std::vector<std::string>& names) {
+  std::map<std::string, std::vector<T>> found;
+  for (const std::string& name : names) {
+    const std::vector<double> values = tensors.Read(name);
+    found[name] = std::vector<T>(values.begin(), values.end());
+  }
+  return found;
+}
+
+// Larger values would overflow in products with the batch; max_iter has 32 bits.
+void CheckCounters(const TrainingState& state, const std::string& path) {
+  if (state.iteration() >= 0 && state.iteration() <= INT32_MAX && state.samples_seen() >= 0) return;
   throw DataError(
-      state_path, -1,
-      fmt::format("its weights are neither at {} nor at {}", state.learned_net(), beside.string()),
-      "put the .caffemodel beside the .solverstate");
+      path, -1,
+      fmt::format("it is of iteration {} and sample {}", state.iteration(), state.samples_seen()),
+      "the file is damaged or of another kind; try --snapshot=auto");
+}
+
+template <typename T>
+void CheckHistories(const TensorSet& tensors, const std::string& path, Solver<T>& solver) {
+  const std::vector<Blob<T>>& history = solver.history();
+  if (tensors.histories() != history.size()) {
+    throw DataError(path, -1,
+                    fmt::format("it holds {} history blobs, but solver type {} needs {} here",
+                                tensors.histories(), solver.param().type(), history.size()),
+                    "resume with the solver type and the net that wrote it");
+  }
+  for (size_t i = 0; i < history.size(); ++i) {
+    const int64_t count = tensors.ShapeOf(HistoryName(i)).Count();
+    if (count == history[i].count()) continue;
+    throw DataError(
+        path, -1,
+        fmt::format("history blob {} has {} values instead of {}", i, count, history[i].count()),
+        "resume with the net that wrote it");
+  }
 }
 
 }  // namespace
@@ -45,109 +96,60 @@ SnapshotFiles SnapshotNames(const std::string& prefix, int64_t iteration,
 }
 
 template <typename T>
-SnapshotFiles WriteSnapshot(Solver<T>& solver, const CarafeState& carafe) {
+SnapshotFiles WriteSnapshot(Solver<T>& solver, const TrainingState& state) {
   const SolverParameter& param = solver.param();
   const auto format = param.snapshot_format();
   const char* kind = format == SolverParameter::HDF5 ? "HDF5" : "binary proto";
   const SnapshotFiles files = SnapshotNames(param.snapshot_prefix(), solver.iteration(), format);
   LogInfo("Snapshotting to {} file {}", kind, files.weights);
-  if (format == SolverParameter::HDF5) {
-    WriteWeightsHdf5(solver.stream(), solver.net(), param.snapshot_diff(), files.weights);
-  } else {
-    WriteFileAtomically(
-        files.weights,
-        SerializeSnapshot(ToNetParameter(solver.stream(), solver.net(), param.snapshot_diff()),
-                          files.weights));
-  }
-  SolverState state;
-  state.set_iter(static_cast<int>(solver.iteration()));
-  state.set_learned_net(files.weights);
-  state.set_current_step(solver.learning_rate().current_step());
-  *state.mutable_carafe() = carafe;
-  if (solver.learning_rate().policy() == "plateau") {
-    const PlateauState& plateau = solver.learning_rate().plateau();
-    state.mutable_carafe()->set_plateau_lowest(plateau.lowest);
-    state.mutable_carafe()->set_plateau_since(plateau.since);
-    for (const double loss : plateau.losses) state.mutable_carafe()->add_plateau_losses(loss);
-  }
+  std::error_code ignored;
+  std::filesystem::remove(ManifestName(files.state), ignored);  // of an earlier run
+  WriteWeights(solver, files.weights);
   LogInfo("Snapshotting solver state to {} file {}", kind, files.state);
-  WriteStateFile(solver.stream(), state, solver.history(), format, files.state);
+  StateHead head = ToStateHead(state, files.weights);
+  const std::string weights_checksum = FileChecksum(files.weights);
+  head.mutable_file()->set_weights_checksum(weights_checksum);
+  WriteStateFile<T>(files.state, format, head, [&](TensorSink<T>& sink) {
+    WriteHistories(solver, sink);
+    WriteNamed(solver.residuals().tensors(), sink);
+    WriteNamed(solver.local_history().tensors(), sink);
+  });
+  WriteManifest(ManifestName(files.state),
+                {{files.weights, weights_checksum}, {files.state, FileChecksum(files.state)}});
   return files;
 }
 
 template <typename T>
-std::optional<CarafeState> ReadSnapshot(const std::string& state_path, Solver<T>& solver) {
-  const StoredState stored = ReadStateFile(state_path);
-  const SolverState& state = stored.head;
-  const std::string weights = FindWeights(state, state_path);
+TrainingState ReadSnapshot(const std::string& state_path, Solver<T>& solver) {
+  StateFile stored = OpenStateFile(state_path);
+  if (!stored.verified) LogInfo("{}: not verified, because it has no checksum", state_path);
+  const TrainingState state = FromStateHead(stored.head);
+  CheckCounters(state, state_path);
+  const std::string weights = FindWeights(stored.head, state_path);
+  std::vector<std::string> residuals, local;
+  for (const TensorShard& shard : stored.tensors->shards()) {
+    if (Residuals<T>::IsName(shard.name)) residuals.push_back(shard.name);
+    if (LocalHistory<T>::IsName(shard.name)) local.push_back(shard.name);
+  }
+  TensorSet tensors;
+  tensors.Add(std::move(stored.tensors));
   // All that can be refused without the weights comes first: a refused file changes nothing.
-  std::vector<Blob<T>>& history = solver.history();
-  if (stored.history.size() != history.size()) {
-    throw DataError(state_path, -1,
-                    fmt::format("it holds {} history blobs, but solver type {} needs {} here",
-                                stored.history.size(), solver.param().type(), history.size()),
-                    "resume with the solver type and the net that wrote it");
-  }
-  for (size_t i = 0; i < history.size(); ++i) {
-    if (static_cast<int64_t>(stored.history[i].size()) != history[i].count()) {
-      throw DataError(state_path, -1,
-                      fmt::format("history blob {} has {} values instead of {}", i,
-                                  stored.history[i].size(), history[i].count()),
-                      "resume with the net that wrote it");
-    }
-  }
+  CheckHistories(tensors, state_path, solver);
   LoadWeightsFile(solver.stream(), weights, solver.net());
-  if (state.carafe().has_weights_hash() &&
-      state.carafe().weights_hash() != WeightsHash(solver.stream(), solver.net())) {
+  if (state.has_weights_hash() &&
+      state.weights_hash() != WeightsHash(solver.stream(), solver.net())) {
     throw DataError(weights, -1,
                     fmt::format("these are not the weights that {} was written with", state_path),
                     "use the .caffemodel of the same snapshot, or --weights to start from it");
   }
+  std::vector<Blob<T>>& history = solver.history();
   for (size_t i = 0; i < history.size(); ++i) {
-    history[i].SetData(solver.stream(),
-                       std::vector<T>(stored.history[i].begin(), stored.history[i].end()));
+    const std::vector<double> values = tensors.Read(HistoryName(i));
+    history[i].SetData(solver.stream(), std::vector<T>(values.begin(), values.end()));
   }
-  solver.set_iteration(state.iter());
-  solver.learning_rate().set_current_step(state.current_step());
-  PlateauState plateau{.since = state.iter()};  // a file without it: the count starts anew
-  if (state.carafe().has_plateau_since()) {
-    plateau.lowest = state.carafe().plateau_lowest();
-    plateau.since = state.carafe().plateau_since();
-    plateau.losses.assign(state.carafe().plateau_losses().begin(),
-                          state.carafe().plateau_losses().end());
-  }
-  solver.learning_rate().set_plateau(std::move(plateau));
-  if (!state.has_carafe()) return std::nullopt;
-  return state.carafe();
-}
-
-std::string NewestSnapshot(const std::string& prefix) {
-  const std::filesystem::path path(prefix);
-  const std::string stem = path.filename().string() + "_iter_";
-  std::vector<std::pair<int64_t, std::string>> found;
-  std::error_code ignored;
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const char* suffix = std::strchr(name.c_str() + std::min(stem.size(), name.size()), '.');
-    if (!name.starts_with(stem) || suffix == nullptr) continue;
-    if (std::ranges::find(kStateSuffixes, suffix) == std::end(kStateSuffixes)) continue;
-    int64_t iteration = 0;
-    const auto [stop, error] = std::from_chars(name.data() + stem.size(), suffix, iteration);
-    if (error == std::errc() && stop == suffix) {
-      found.emplace_back(iteration, entry.path().string());
-    }
-  }
-  std::ranges::sort(found, std::greater<>());
-  for (const auto& [iteration, candidate] : found) {
-    try {
-      CheckWeightsFile(FindWeights(ReadStateFile(candidate).head, candidate));
-      return candidate;
-    } catch (const Error& error) {
-      LogWarning("skipping {}: {}", candidate, error.what());
-    }
-  }
-  return "";
+  solver.residuals().Set(ReadNamed<T>(tensors, residuals), state.workers());
+  solver.local_history().Set(ReadNamed<T>(tensors, local));
+  return state;
 }
 
 template <typename T>
@@ -169,9 +171,9 @@ void CheckSnapshotPossible(Solver<T>& solver) {
   }
 }
 
-#define CARAFE_INSTANTIATE(T)                                                          \
-  template SnapshotFiles WriteSnapshot<T>(Solver<T>&, const CarafeState&);             \
-  template std::optional<CarafeState> ReadSnapshot<T>(const std::string&, Solver<T>&); \
+#define CARAFE_INSTANTIATE(T)                                                \
+  template SnapshotFiles WriteSnapshot<T>(Solver<T>&, const TrainingState&); \
+  template TrainingState ReadSnapshot<T>(const std::string&, Solver<T>&);    \
   template void CheckSnapshotPossible<T>(Solver<T>&);
 CARAFE_INSTANTIATE(float)
 CARAFE_INSTANTIATE(double)

@@ -7,6 +7,8 @@
 #include "carafe/base/file.h"
 #include "carafe/base/log.h"
 #include "carafe/base/suggest.h"
+#include "carafe/proto/finite.h"
+#include "carafe/proto/fork_messages.h"
 #include "carafe/proto/upgrade.h"
 #include "carafe/solvers/update_rule.h"
 
@@ -68,6 +70,22 @@ void CheckNumbers(const SolverSpec& spec) {
         "give 0 or the iterations between two tests");
 }
 
+// SSD's tests of detectors (train/detection_score.h).
+void CheckEvaluation(const SolverSpec& spec) {
+  const auto fork = ForkPart<ForkSolverParameter>(spec.param);
+  if (fork.eval_type() != "classification" && fork.eval_type() != "detection") {
+    throw ConfigError(spec.place.Find("eval_type"),
+                      fmt::format("eval_type \"{}\" is not built here", fork.eval_type()),
+                      "use \"detection\" or \"classification\"");
+  }
+  const std::string& version = fork.ap_version();
+  if (version != "11point" && version != "MaxIntegral" && version != "Integral") {
+    throw ConfigError(spec.place.Find("ap_version"),
+                      fmt::format("unknown ap_version \"{}\"", version),
+                      "use \"11point\" (VOC 2007), \"MaxIntegral\" (VOC 2012) or \"Integral\"");
+  }
+}
+
 void SetDefaultPrefix(SolverSpec* spec) {
   if (spec->param.has_snapshot_prefix() && !spec->param.snapshot_prefix().empty()) {
     std::error_code ignored;
@@ -111,8 +129,10 @@ SolverSpec ParseSolverSpec(const std::string& text, const std::string& file) {
             spec.param.type());
   }
   SetDefaultPrefix(&spec);
+  CheckFinite(spec.param, spec.place, Infinite::kRefused);
   CheckRule(spec);
   CheckNumbers(spec);
+  CheckEvaluation(spec);
   return spec;
 }
 

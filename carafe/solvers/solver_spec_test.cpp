@@ -31,6 +31,12 @@ struct ErrorCase {
   const char* error;
 };
 const ErrorCase kErrors[] = {
+    {"NanRate", "base_lr: nan",
+     "s.prototxt:2:1: error: base_lr is nan\n  fix: give a finite number"},
+    {"InfiniteDecay", "base_lr: 1 weight_decay: -inf",
+     "s.prototxt:2:12: error: weight_decay is -inf\n  fix: give a finite number"},
+    {"RateBeyondAFloat", "base_lr: 1e99",
+     "s.prototxt:2:1: error: base_lr is inf\n  fix: give a finite number"},
     {"UnknownType", "type: \"Adamm\"",
      "s.prototxt:2:1: error: unknown solver type \"Adamm\"\n  fix: did you mean \"Adam\" or "
      "\"AdamW\"?"},

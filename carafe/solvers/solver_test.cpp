@@ -1,4 +1,4 @@
-// The iteration: passes, votes, updates that wait for their reader, steps that are thrown away.
+// The iteration: passes, votes, updates that wait for their reader, steps that are discarded.
 #include "carafe/solvers/solver.h"
 
 #include <fmt/format.h>
@@ -14,13 +14,14 @@ namespace carafe {
 namespace {
 
 struct Running {
-  explicit Running(const std::string& settings, const std::string& layer_more = "")
+  explicit Running(const std::string& settings, const std::string& layer_more = "",
+                   BadLoss bad_loss = BadLoss::kDiscardStep)
       : solver(ParseSolverSpec(
                    fmt::format("base_lr: 0.1 lr_policy: \"step\" gamma: 0.5 stepsize: 3 {} "
                                "net_param {{ {} }}",
                                settings, LeastSquares::Layer(4, layer_more)),
                    ""),
-               stream, {}) {
+               stream, {.bad_loss = bad_loss}) {
     solver.Connect("allreduce", group, {.bucket_bytes = 1 << 20});
   }
   std::vector<double> Values() {
@@ -93,16 +94,21 @@ TEST(Solver, UpdatesAtTheNextReadOrDrain) {
   EXPECT_EQ(drained.Values(), running.Values());
 }
 
-TEST(Solver, ForgetsAStepThatIsThrownAway) {
+TEST(Solver, DiscardsAStepWithABadLoss) {
   Running run("momentum: 0.9"), straight("momentum: 0.9");
   run.solver.Step();
   run.solver.Drain();
-  const std::vector<double> before = run.Values();
-  run.solver.Step();
-  run.solver.ThrowStepAway();
+  Blob<double>& weights = *run.solver.net().params()[0].blob;
+  const std::vector<double> before = weights.DataToHost(run.stream);
+  const std::vector<double> bad = {NAN, before[1], before[2]};
+  weights.SetData(run.stream, bad);
+  EXPECT_EQ(run.solver.Step().bad, 1);
   run.solver.Drain();
-  EXPECT_EQ(run.Values(), before);
+  const std::vector<double> after = weights.DataToHost(run.stream);
+  EXPECT_EQ(std::vector<double>(after.begin() + 1, after.end()),
+            std::vector<double>(bad.begin() + 1, bad.end()));
   EXPECT_EQ(run.solver.iteration(), 1);
+  weights.SetData(run.stream, before);
   for (int i = 0; i < 2; ++i) run.solver.Step();
   for (int i = 0; i < 3; ++i) straight.solver.Step();
   run.solver.Drain();
@@ -110,11 +116,32 @@ TEST(Solver, ForgetsAStepThatIsThrownAway) {
   EXPECT_EQ(run.Values(), straight.Values());
 }
 
-TEST(Solver, CallsALossThatIsNotFiniteBad) {
-  Running run("");
-  run.solver.net().params()[0].blob->SetData(run.stream, std::vector<double>{NAN, 0, 0});
+TEST(Solver, UpdatesInSpiteOfABadLossWhenAskedTo) {
+  Running run("", "", BadLoss::kUpdate);
+  Blob<double>& weights = *run.solver.net().params()[0].blob;
+  weights.SetData(run.stream, std::vector<double>{NAN, 0, 0});
   EXPECT_EQ(run.solver.Step().bad, 1);
-  run.solver.ThrowStepAway();
+  run.solver.Drain();
+  EXPECT_EQ(run.solver.iteration(), 1);
+  EXPECT_TRUE(std::isnan(weights.DataToHost(run.stream)[1]));  // by its gradient
+}
+
+TEST(Solver, CallsBackWithinTheStep) {
+  Running run("momentum: 0.9"), plain("momentum: 0.9");
+  std::vector<std::string> calls;
+  const auto note = [&](const char* what) {
+    calls.push_back(fmt::format("{} {}", what, run.solver.iteration()));
+  };
+  run.solver.AddCallback({[&] { note("start"); }, [&] { note("ready"); }});
+  for (int i = 0; i < 2; ++i) {
+    run.solver.Step();
+    note("end");
+    plain.solver.Step();
+  }
+  EXPECT_EQ(calls, (std::vector<std::string>{"start 0", "ready 0", "end 1", "start 1", "ready 1",
+                                             "end 2"}));
+  plain.solver.Drain();
+  EXPECT_EQ(run.Values(), plain.Values());  // nothing of the last step is pending
 }
 
 TEST(Solver, LeavesFrozenParametersAlone) {
@@ -149,13 +176,6 @@ TEST(Solver, TestsWithTheWeightsOfTheTrainNet) {
   run.solver.Drain();
   ASSERT_EQ(run.solver.test_nets().size(), 1u);
   EXPECT_NEAR(run.solver.TestForward(0, /*batch=*/7, /*stride=*/1), Loss(7, run.Values()), 1e-14);
-}
-
-TEST(Solver, GivesEachWorkerItsShareOfTheRows) {
-  std::vector<int64_t> rows;
-  for (int w = 0; w < 3; ++w) rows.push_back(RowsOf({.index = w, .count = 3}, 10));
-  EXPECT_EQ(rows, (std::vector<int64_t>{4, 3, 3}));
-  EXPECT_EQ(RowsOf({.index = 2, .count = 3}, 2), 0);
 }
 
 }  // namespace

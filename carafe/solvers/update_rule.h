@@ -12,6 +12,9 @@
 
 namespace carafe {
 
+// How LARS sets the rate of a parameter (rules/lars.cpp): as published, or as a fork does.
+enum class LocalRate { kPublished, kLarcScale, kLarcClip, kIntel };
+
 // Settings of all rules, from the solver's file.
 struct RuleConfig {
   double momentum = 0;
@@ -19,12 +22,14 @@ struct RuleConfig {
   double delta = 1e-8;
   double rms_decay = 0.99;
   double trust_coefficient = 0.001;
+  LocalRate local_rate = LocalRate::kPublished;
+  double weight_decay = 0;  // without decay_mult
 };
 
 // One update of one parameter: everything that a rule's functor needs, by value. All pointers lie
 // on the stream's device.
 template <typename T>
-struct Step {
+struct UpdateArgs {
   static constexpr int kMaxSlots = 2;
 
   int64_t count = 0;
@@ -32,6 +37,7 @@ struct Step {
   T* gradient = nullptr;     // raw sum over passes and workers
   T* slots[kMaxSlots] = {};  // history, as in .solverstate
   T rate = 0;                // learning rate times lr_mult
+  T base_rate = 0;           // the learning rate alone
   T scale = 1;               // clip / (iter_size * workers)
   T l2 = 0, l1 = 0;          // weight decay times decay_mult, for one of the two
   int64_t iteration = 0;     // before this update; the first is 0
@@ -63,7 +69,7 @@ class UpdateRule {
   virtual int num_slots() const = 0;  // history arrays per parameter
   // Whether each element moves by itself, so that a parameter may be updated in parts.
   virtual bool by_element() const { return true; }
-  virtual void Apply(Stream& stream, const Step<T>& step) = 0;
+  virtual void Apply(Stream& stream, const UpdateArgs<T>& args) = 0;
 };
 
 struct RuleInfo {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "carafe/base/error.h"
+#include "carafe/base/index.h"
 #include "carafe/core/tree_sum.h"
 
 namespace carafe {
@@ -54,19 +55,21 @@ void TeamSum::BreakOff() {
 }
 
 template <typename T>
-WorkerTeam<T>::WorkerTeam(int workers, Net<T>& first, Stream& stream,
-                          const std::function<std::unique_ptr<Net<T>>()>& make_net)
-    : members_(static_cast<size_t>(workers)) {
+WorkerTeam<T>::WorkerTeam(const TeamSettings& settings, Net<T>& first, Stream& stream,
+                          const std::function<std::unique_ptr<Net<T>>(Stream&)>& make_net)
+    : settings_(settings), members_(static_cast<size_t>(settings.workers)) {
+  const bool given = !settings.other_streams.empty();
+  Ensure(!given || Count(settings.other_streams) == size() - 1, "a stream for each other worker");
   members_[0].net = &first;
   members_[0].stream = &stream;
-  for (int w = 1; w < workers; ++w) {
+  for (int w = 1; w < size(); ++w) {
     Member& member = members_[static_cast<size_t>(w)];
-    member.own_stream = std::make_unique<Stream>(stream.device(), stream.threads());
-    member.own_net = make_net();
+    if (!given) member.own_stream = std::make_unique<Stream>(stream.device(), stream.threads());
+    member.stream = given ? At(settings.other_streams, w - 1) : member.own_stream.get();
+    member.own_net = make_net(*member.stream);
     member.net = member.own_net.get();
-    member.stream = member.own_stream.get();
   }
-  for (int w = 1; w < workers; ++w)
+  for (int w = 1; w < size(); ++w)
     members_[static_cast<size_t>(w)].thread = std::thread([this, w] { Serve(w); });
 }
 
@@ -82,13 +85,45 @@ WorkerTeam<T>::~WorkerTeam() {
 }
 
 template <typename T>
+Replica WorkerTeam<T>::replica(int worker) const {
+  Replica replica = settings_.replica;
+  replica.index += worker;
+  return replica;
+}
+
+template <typename T>
+void WorkerTeam<T>::CopyValues() {
+  for (int w = 1; w < size(); ++w) {
+    if (shares_values(w)) continue;
+    for (int p = 0; p < Count(net(0).params()); ++p)
+      At(net(w).params(), p)
+          .blob->SetData(stream(w), At(net(0).params(), p).blob->DataToHost(stream(0)));
+  }
+}
+
+template <typename T>
+void WorkerTeam<T>::Connect(GroupSum& group) {
+  if (settings_.replica.count > 1) sum_ = std::make_unique<TeamSum>(size(), group);
+}
+
+template <typename T>
+RunContext WorkerTeam<T>::Context(int worker, const Pass& pass) {
+  return {.stream = stream(worker),
+          .pass = pass,
+          .replica = replica(worker),
+          .group = sum_ ? &sum_->part(worker) : nullptr,
+          .sync_batch_norm = settings_.sync_batch_norm,
+          .trace = settings_.trace};
+}
+
+template <typename T>
 void WorkerTeam<T>::Do(int worker) noexcept {
   try {
     (*work_)(worker);
   } catch (...) {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
-    (*failed_)();
+    if (sum_) sum_->BreakOff();
   }
 }
 
@@ -108,7 +143,7 @@ void WorkerTeam<T>::Serve(int worker) {
 }
 
 template <typename T>
-void WorkerTeam<T>::Run(const std::function<void(int)>& work, const std::function<void()>& failed) {
+void WorkerTeam<T>::Run(const std::function<void(int)>& work) {
   if (size() == 1) {
     work(0);
     return;
@@ -116,7 +151,6 @@ void WorkerTeam<T>::Run(const std::function<void(int)>& work, const std::functio
   {
     std::lock_guard lock(mutex_);
     work_ = &work;
-    failed_ = &failed;
     error_ = nullptr;
     busy_ = size() - 1;
     ++round_;

@@ -1,21 +1,14 @@
 #include "carafe/train/algorithm_choice.h"
 
-#include <cstdlib>
-
 #include "carafe/base/log.h"
 #include "carafe/base/timer.h"
 #include "carafe/net/plan.h"
 
 namespace carafe {
 
-std::string AskedAlgorithm() {
-  const char* asked = std::getenv("CARAFE_ALGORITHM");
-  return asked == nullptr ? "auto" : asked;
-}
-
-std::string MeasureForAll(Group& group, Stream& stream, const std::vector<Net<float>*>& nets,
-                          const std::string& known) {
-  if (AskedAlgorithm() != "measure") return "";
+std::string MeasureForAll(Group& group, Stream& stream, const std::string& asked,
+                          const std::vector<Net<float>*>& nets, const std::string& known) {
+  if (asked != "measure") return "";
   constexpr int kRuns = 3;
   const Timer timer;
   std::string text;

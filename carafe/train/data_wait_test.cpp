@@ -1,25 +1,37 @@
 #include "carafe/train/data_wait.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
+#include "carafe/data/database_writer.h"
+#include "tests/support/test_folder.h"
 
 namespace carafe {
 namespace {
 
-TEST(DataWait, CountsWaitsForDataAndNothingElse) {
-  DataWait wait;
-  wait.Begin("forward", "data");
-  wait.Begin("forward", "wait");
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  wait.End();
-  EXPECT_EQ(wait.seconds(), 0);
-  wait.Begin("data", "wait");
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  wait.End();
-  wait.End();
-  EXPECT_GE(wait.seconds(), 0.002);
+TEST(DataWait, CountsTheTimeThatDataLayersOfANetWaited) {
+  const TestFolder folder;
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(1);
+  datum.set_width(1);
+  datum.set_data("x");
+  const auto writer = NewLmdbWriter(folder / "db");
+  writer->Put("k", datum.SerializeAsString());
+  writer->Finish();
+  NetState state;
+  state.set_phase(TRAIN);
+  Net<float> net(ParseNetSpec(fmt::format("layer {{ name: \"d\" type: \"Data\" top: \"x\" "
+                                          "data_param {{ source: \"{}\" backend: LMDB "
+                                          "batch_size: 2 }} }}",
+                                          folder / "db"),
+                              "n.prototxt"),
+                 state);
+  EXPECT_EQ(DataWaitSeconds(net), 0);
+  Stream stream;
+  RunContext run{.stream = stream};
+  net.Forward(run);  // the first batch is loaded now: there is nothing ahead yet
+  EXPECT_GT(DataWaitSeconds(net), 0);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class Features : public ::testing::Test {
 
 TEST_F(Features, WritesOneRecordPerRow) {
   EXPECT_THAT(Extract({{"y", Path("y")}, {"s", Path("s")}}), ElementsAre(6, 6));
-  const std::unique_ptr<Source> source = OpenLmdb(Path("y"));
+  const std::unique_ptr<Database> source = OpenLmdb(Path("y"));
   EXPECT_EQ(source->size(), 6);
   EXPECT_EQ(source->Read(5).key, "0000000005");
   Datum datum;
@@ -47,7 +47,7 @@ TEST_F(Features, WritesOneRecordPerRow) {
   const DatumView view = ReadDatum(*source, 5, &datum);
   EXPECT_EQ(view.SizeText(), "3x2x1");
   EXPECT_THAT(view.floats, ElementsAre(4, 4, 4, 4, 4, 4));
-  const std::unique_ptr<Source> sums = OpenLmdb(Path("s"));
+  const std::unique_ptr<Database> sums = OpenLmdb(Path("s"));
   EXPECT_THAT(ReadDatum(*sums, 0, &datum).floats, ElementsAre(24));
 }
 

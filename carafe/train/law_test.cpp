@@ -210,8 +210,10 @@ TEST_P(FeatureLawTest, EveryStrategyOverlapAndSplitReachesTheWeightsOfOneWorker)
     options.bucket_mb = 1e-3;    // several buckets
     const Weights<double> one = Train<double>(1, SpecOf(total), options);
     Weights<double> first;
+    std::vector<std::string> strategies = SchemeRegistry::Instance().Names();
+    strategies.push_back("ssp");  // without staleness
     for (const Split& split : splits)
-      for (const std::string& strategy : SchemeRegistry::Instance().Names())
+      for (const std::string& strategy : strategies)
         for (const bool overlap : {true, false}) {
           SCOPED_TRACE(fmt::format("{} {} x {}, overlap {}", strategy, split.ranks, split.workers,
                                    overlap ? "on" : "off"));

@@ -46,7 +46,8 @@ void Metrics::Add(int64_t iteration, const char* phase, int net, const std::stri
 void Metrics::Flush() {
   if (file_ == nullptr || std::fflush(file_) == 0 || failed_) return;
   failed_ = true;  // say it once; training goes on
-  LogError("writing {} failed: {}", path_, std::strerror(errno));
+  LogError("writing {} failed: {}; the run goes on without it. Free some space on that disk", path_,
+           std::strerror(errno));
 }
 
 }  // namespace carafe

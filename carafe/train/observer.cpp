@@ -29,12 +29,17 @@ void ParseRange(const std::string& text, int64_t* first, int64_t* end) {
 
 }  // namespace
 
-Observer::Observer(const ObserveOptions& options, Group& group, DataWait& data_wait)
-    : options_(options), group_(group), data_wait_(data_wait) {
+Observer::Observer(const ObserveOptions& options, Group& group, std::function<double()> data_wait)
+    : options_(options), group_(group), data_wait_(std::move(data_wait)) {
   if (!options.trace_iterations.empty()) ParseRange(options.trace_iterations, &first_, &end_);
-  if (!options.trace.empty()) recorder_ = std::make_unique<TraceRecorder>();
+  if (!options.trace.empty()) {
+    recorder_ = std::make_unique<TraceRecorder>();
+    group.OnRoot("the trace file", [&] { WriteEmptyTrace(options.trace); });
+  }
   if (!options.stats.empty()) stats_ = std::make_unique<StepStats>(options.stats, group);
-  watching_ = (recorder_ || stats_) && group.thread() != nullptr;
+  if (!options.stats_path.empty())
+    yaml_ = std::make_unique<StatsYaml>(options.stats_path, group.rank());
+  watching_ = (recorder_ || measures()) && group.thread() != nullptr;
   if (watching_) group.thread()->WatchMessages(recorder_.get(), &counters_);
 }
 
@@ -45,7 +50,7 @@ Observer::~Observer() {
 Observer::Marks Observer::Now(double wait_seconds) const {
   return {
       .time = TraceClock(),
-      .data_wait = data_wait_.seconds(),
+      .data_wait = data_wait_(),
       .comm_wait = wait_seconds,
       .comm_busy = counters_.busy_seconds.load(std::memory_order_relaxed),
       .sent = static_cast<double>(counters_.bytes_sent.load(std::memory_order_relaxed)),
@@ -53,29 +58,31 @@ Observer::Marks Observer::Now(double wait_seconds) const {
 }
 
 void Observer::BeginStep(int64_t iteration, double wait_seconds) {
-  stepper_ = std::this_thread::get_id();
   iteration_ = iteration;
   if (recorder_) recorder_->SetRecording(iteration >= first_ && iteration < end_);
   Begin("iteration", fmt::format("iteration {}", iteration));
-  if (stats_) begin_ = Now(wait_seconds);
+  if (yaml_) yaml_->BeginStep();
+  if (measures()) begin_ = Now(wait_seconds);
 }
 
 void Observer::Ready(double wait_seconds) {
-  if (stats_) ready_ = TraceClock() - begin_.time - (wait_seconds - begin_.comm_wait);
+  if (measures()) ready_ = TraceClock() - begin_.time - (wait_seconds - begin_.comm_wait);
 }
 
 void Observer::EndStep(double wait_seconds) {
   End();
-  if (!stats_) return;
+  if (!measures()) return;
   const Marks now = Now(wait_seconds);
   const Marks last = std::exchange(last_, now);
-  stats_->Add(iteration_, {.seconds = now.time - begin_.time,
-                           .ready = ready_,
-                           .data_wait = now.data_wait - begin_.data_wait,
-                           .comm_wait = now.comm_wait - begin_.comm_wait,
-                           .comm_busy = now.comm_busy - begin_.comm_busy,
-                           .bytes_sent = now.sent - last.sent,
-                           .bytes_received = now.received - last.received});
+  const StepSample sample{.seconds = now.time - begin_.time,
+                          .ready = ready_,
+                          .data_wait = now.data_wait - begin_.data_wait,
+                          .comm_wait = now.comm_wait - begin_.comm_wait,
+                          .comm_busy = now.comm_busy - begin_.comm_busy,
+                          .bytes_sent = now.sent - last.sent,
+                          .bytes_received = now.received - last.received};
+  if (yaml_) yaml_->Add(sample);
+  if (stats_) stats_->Add(iteration_, sample);
 }
 
 void Observer::Finish() {
@@ -90,16 +97,15 @@ void Observer::Finish() {
     if (group_.rank() == 0)
       LogInfo("trace: {} (for ui.perfetto.dev or chrome://tracing)", options_.trace);
   }
+  if (yaml_) group_.Together("the statistics files", [&] { yaml_->Write(); });
   if (stats_ && group_.rank() == 0) LogInfo("stats: {}; {}", options_.stats, stats_->Summary());
 }
 
 void Observer::Begin(std::string_view category, std::string_view name) {
-  if (stepping()) data_wait_.Begin(category, name);
   if (recorder_) recorder_->Begin(category, name);
 }
 
 void Observer::End() {
-  if (stepping()) data_wait_.End();
   if (recorder_) recorder_->End();
 }
 

@@ -30,7 +30,7 @@ class SlowTransport final : public WrappedTransport {
  public:
   using WrappedTransport::WrappedTransport;
   Request Send(int to, int tag, const void* data, size_t bytes) override {
-    if (tag < kExchangePayloadTag) return inner_->Send(to, tag, data, bytes);
+    if (tag < kExchangePayloadTag) return inner().Send(to, tag, data, bytes);
     line_free_ = std::max(line_free_, Clock::now()) +
                  std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(static_cast<double>(bytes) / kBytesPerSecond));
@@ -39,13 +39,13 @@ class SlowTransport final : public WrappedTransport {
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
     Leave();
-    return inner_->Receive(from, tag, data, bytes);
+    return inner().Receive(from, tag, data, bytes);
   }
   bool Done(Request request) override {
     Leave();
-    if (request < kFirst) return inner_->Done(request);
+    if (request < kFirst) return inner().Done(request);
     const auto left = left_.find(request);
-    if (left == left_.end() || !inner_->Done(left->second)) return false;
+    if (left == left_.end() || !inner().Done(left->second)) return false;
     left_.erase(left);
     return true;
   }
@@ -63,7 +63,7 @@ class SlowTransport final : public WrappedTransport {
   void Leave() {
     while (!queue_.empty() && Clock::now() >= queue_.front().leaves) {
       const Waiting& first = queue_.front();
-      left_[first.request] = inner_->Send(first.to, first.tag, first.data, first.bytes);
+      left_[first.request] = inner().Send(first.to, first.tag, first.data, first.bytes);
       queue_.pop_front();
     }
   }
@@ -137,7 +137,8 @@ std::pair<int, int> Overlapped(const std::string& in_solver, std::optional<bool>
   options.watch_signals = false;
   options.overlap = flag;
   options.bucket_mb = 0.01;
-  options.observe.trace = folder / "trace.json";
+  options.progress = ProgressMode::kNone;
+  options.trace = folder / "trace.json";
   RunRanks(
       2,
       [&](Group& group) {
@@ -150,7 +151,7 @@ std::pair<int, int> Overlapped(const std::string& in_solver, std::optional<bool>
       [](std::unique_ptr<Transport> threads) {
         return std::make_unique<SlowTransport>(std::move(threads));
       });
-  const Times times = TimesOfRank0(Json::parse(ReadFile(options.observe.trace))["traceEvents"]);
+  const Times times = TimesOfRank0(Json::parse(ReadFile(options.trace))["traceEvents"]);
   EXPECT_EQ(times.forward_first.size(), 6u);
   EXPECT_EQ(times.backward_end.size(), 6u);
   int early = 0, late = 0;

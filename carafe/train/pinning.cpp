@@ -124,16 +124,14 @@ void PinRanks(Group& group) {
   }
   const std::vector<std::vector<int>> shares = SharesOfCores(ranks);
   const size_t me = static_cast<size_t>(group.rank());
-  std::string error;
-  if (shares[me] != ranks[me].cores) {
+  group.Together("the ranks to be pinned", [&] {
+    if (shares[me] == ranks[me].cores) return;
     const std::string refused = PinThreads(shares[me]);
-    if (!refused.empty())
-      error = ConfigError(fmt::format("--pin: this process cannot be pinned to cores {}: {}",
-                                      CoreList(shares[me]), refused),
-                          "leave --pin out, or have the launcher pin the ranks")
-                  .what();
-  }
-  group.Agree(error);
+    if (refused.empty()) return;
+    throw ConfigError(fmt::format("--pin: this process cannot be pinned to cores {}: {}",
+                                  CoreList(shares[me]), refused),
+                      "omit --pin, or let the launcher pin the ranks");
+  });
   if (group.rank() == 0) LogInfo("{}", DescribePins(ranks, shares));
 }
 

@@ -13,9 +13,9 @@ struct RankCores {
   std::vector<int> cores;  // that the rank may use, by number, rising
 };
 
-// By rank: the cores that it shall keep to. Of L ranks of a host that all have the same C cores,
+// By rank: the cores that it is to use. Of L ranks of a host that all have the same C cores,
 // the l-th takes number l*C/L up to (l+1)*C/L of them, or core l mod C where ranks outnumber cores.
-// Ranks of a host on which the launcher has told them apart keep what they have.
+// Ranks of a host keep what they have if the launcher has given them different cores.
 std::vector<std::vector<int>> SharesOfCores(const std::vector<RankCores>& ranks);
 
 // For the log: what SharesOfCores has done.

@@ -20,8 +20,7 @@ struct NamedFact {
 // some ranks only: it names the fact, both ranks and both values. `fix` says what to do then.
 void CheckSame(Group& group, const std::vector<NamedFact>& mine, const std::string& fix);
 
-// Number of records, first and last key of every Data layer, lines of every list of pictures,
-// windows or HDF5 files, and the rows of the latter. Throws DataError.
+// The fingerprint of every data layer's data set (data/dataset.h). Throws DataError.
 template <typename T>
 std::vector<NamedFact> DataFacts(const Net<T>& net);
 

@@ -1,12 +1,8 @@
 #include "carafe/train/signals.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <atomic>
 #include <csignal>
-
-#include "carafe/base/error.h"
 
 namespace carafe {
 namespace {
@@ -37,13 +33,6 @@ void Handle(int signal) {
 }
 
 }  // namespace
-
-SignalEffect ParseSignalEffect(const std::string& flag, const std::string& value) {
-  if (value == "stop") return SignalEffect::kStop;
-  if (value == "snapshot") return SignalEffect::kSnapshot;
-  if (value == "none") return SignalEffect::kNone;
-  throw ConfigError(fmt::format("--{} is \"{}\"", flag, value), "use snapshot, stop or none");
-}
 
 SignalWatch::SignalWatch(SignalEffect on_sigint, SignalEffect on_sighup) {
   interrupts = hangups = stops = terminations = 0;

@@ -1,16 +1,14 @@
-// Signals as requests: noted by the handler, asked for once per iteration. SIGINT or SIGUSR2 (which
+// Signals as requests: recorded by the handler, taken once per iteration. SIGINT or SIGUSR2 (which
 // mpirun passes on) stops, SIGHUP or SIGUSR1 snapshots, SIGTERM stops with a snapshot; a second
 // SIGINT ends the process at once.
 #pragma once
 
 #include <atomic>
-#include <string>
 
 namespace carafe {
 
 // What --sigint_effect and --sighup_effect ask for.
 enum class SignalEffect { kNone, kStop, kSnapshot };
-SignalEffect ParseSignalEffect(const std::string& flag, const std::string& value);
 
 struct SignalRequests {
   bool stop = false;       // finish this iteration, then the usual end

@@ -6,17 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "carafe/net/multiply_adds.h"
-
 namespace carafe {
 namespace {
 
 constexpr int64_t kFloat = 4;
-
-// Layers whose tops are views of their bottoms.
-bool GivesViews(const std::string& type) {
-  return type == "Split" || type == "Reshape" || type == "Flatten";
-}
 
 Shapes ShapesOf(const std::vector<Blob<float>*>& blobs) {
   Shapes shapes;
@@ -113,26 +106,24 @@ nlohmann::ordered_json Json(const LayerCost& cost, int64_t batch) {
 
 NetSummary Summarize(const Net<float>& net) {
   NetSummary summary{.name = net.name(), .phase = net.phase()};
-  summary.memory = PlanMemory(
-      net, net.phase() == TRAIN ? MemorySharing::kTraining : MemorySharing::kForward, {});
+  summary.memory =
+      PlanMemory(net.graph(), net.parameters(),
+                 net.phase() == TRAIN ? MemorySharing::kTraining : MemorySharing::kForward, {});
   if (!net.blobs().empty() && net.blobs()[0]->shape().rank() > 0) {
     summary.batch = std::max<int64_t>(1, net.blobs()[0]->shape()[0]);
   }
   for (size_t l = 0; l < net.layers().size(); ++l) {
     Layer<float>& layer = *net.layers()[l];
-    Shapes params;
-    for (const auto& blob : layer.blobs()) params.push_back(blob->shape());
     LayerCost cost{.name = layer.name(), .type = layer.spec().param().type()};
     cost.tops = ShapesOf(net.tops()[l]);
     for (size_t t = 0; t < cost.tops.size(); ++t) {
       const int id = net.top_ids()[l][t];
       cost.top_names.push_back(net.blob_names()[static_cast<size_t>(id)]);
       const bool in_place = std::ranges::count(net.bottom_ids()[l], id) > 0;
-      if (!in_place && !GivesViews(cost.type))
+      if (!in_place && !layer.SharesBottom().data)
         cost.activation_bytes += cost.tops[t].Count() * kFloat;
     }
-    cost.multiply_adds =
-        MultiplyAdds(layer.spec().param(), ShapesOf(net.bottoms()[l]), cost.tops, params);
+    cost.multiply_adds = layer.MultiplyAdds(ShapesOf(net.bottoms()[l]));
     summary.layers.push_back(std::move(cost));
   }
   AddParameters(net, &summary);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "carafe/base/error.h"
-#include "carafe/train/data_stand_in.h"
+#include "carafe/train/placeholder_data.h"
 #include "tests/support/error_text.h"
 
 namespace carafe {
@@ -123,51 +123,61 @@ NetState State(Phase phase) {
   return state;
 }
 
-TEST(DataStandIn, TakesCropSizeAndMeansForTheShape) {
+TEST(PlaceholderData, TakesCropSizeAndMeansForTheShape) {
   std::vector<std::string> notes;
-  const NetSpec spec = WithStandInsForMissingData(
-      DataNet("transform_param { crop_size: 6 mean_value: 1 mean_value: 2 }"), State(TRAIN), {},
-      &notes);
+  const NetSpec spec =
+      WithPlaceholderData(DataNet("transform_param { crop_size: 6 mean_value: 1 mean_value: 2 }"),
+                          State(TRAIN), {}, &notes);
   const Net<float> net(spec, State(TRAIN));
   EXPECT_EQ(net.FindBlob("data")->shape(), (Shape{8, 2, 6, 6}));
   EXPECT_EQ(net.FindBlob("label")->shape(), (Shape{8}));
-  EXPECT_THAT(notes, ElementsAre("layer \"data\": no/such/lmdb is not there; it is assumed to give "
+  EXPECT_THAT(notes, ElementsAre("layer \"data\": no/such/lmdb does not exist; assuming batches of "
                                  "8x2x6x6"));
 }
 
-TEST(DataStandIn, AGivenShapeWins) {
+TEST(PlaceholderData, RawImagesDeclareTheirShape) {
   std::vector<std::string> notes;
-  const NetSpec spec = WithStandInsForMissingData(DataNet(""), State(TRAIN), {1, 28, 27}, &notes);
+  const NetSpec spec = ParseNetSpec(
+      R"(layer { name: "data" type: "ParallelData" top: "data" top: "label"
+                 parallel_data_param { root_folder: "no/" source: "such" label: "l" batch_size: 4
+                                       new_height: 5 new_width: 6 is_color: false } })",
+      "net.prototxt");
+  const Net<float> net(WithPlaceholderData(spec, State(TRAIN), {}, &notes), State(TRAIN));
+  EXPECT_EQ(net.FindBlob("data")->shape(), (Shape{4, 1, 5, 6}));
+  EXPECT_THAT(notes, ElementsAre("layer \"data\": no/such does not exist; assuming batches of "
+                                 "4x1x5x6"));
+}
+
+TEST(PlaceholderData, AGivenShapeWins) {
+  std::vector<std::string> notes;
+  const NetSpec spec = WithPlaceholderData(DataNet(""), State(TRAIN), {1, 28, 27}, &notes);
   EXPECT_EQ(Net<float>(spec, State(TRAIN)).FindBlob("data")->shape(), (Shape{8, 1, 28, 27}));
 }
 
-TEST(DataStandIn, UnknownSizeIsAnErrorWithARemedy) {
+TEST(PlaceholderData, UnknownSizeIsAnErrorWithARemedy) {
   std::vector<std::string> notes;
-  const std::string text = ErrorText<ConfigError>(
-      [&] { WithStandInsForMissingData(DataNet(""), State(TRAIN), {}, &notes); });
-  EXPECT_THAT(text, HasSubstr("layer \"data\" (Data): no/such/lmdb is not there"));
+  const std::string text =
+      ErrorText<ConfigError>([&] { WithPlaceholderData(DataNet(""), State(TRAIN), {}, &notes); });
+  EXPECT_THAT(text, HasSubstr("layer \"data\" (Data): no/such/lmdb does not exist"));
   EXPECT_THAT(text, HasSubstr("--data_shape="));
 }
 
-TEST(DataStandIn, WhatIsWrongWithoutDataTooIsLeftToTheLayer) {
+TEST(PlaceholderData, WhatIsWrongWithoutDataTooIsLeftToTheLayer) {
   std::vector<std::string> notes;
   NetSpec spec = DataNet("transform_param { crop_size: 6 }");
   spec.param.mutable_layer(0)->mutable_data_param()->clear_source();
-  EXPECT_EQ(WithStandInsForMissingData(spec, State(TRAIN), {}, &notes).param.layer(0).type(),
-            "Data");
+  EXPECT_EQ(WithPlaceholderData(spec, State(TRAIN), {}, &notes).param.layer(0).type(), "Data");
   spec = DataNet("transform_param { crop_size: 6 }");
   spec.param.mutable_layer(0)->mutable_data_param()->set_batch_size(0);
-  EXPECT_EQ(WithStandInsForMissingData(spec, State(TRAIN), {}, &notes).param.layer(0).type(),
-            "Data");
+  EXPECT_EQ(WithPlaceholderData(spec, State(TRAIN), {}, &notes).param.layer(0).type(), "Data");
 }
 
-TEST(DataStandIn, LayersOfOtherPhasesAndExistingSourcesStay) {
+TEST(PlaceholderData, LayersOfOtherPhasesAndExistingSourcesStay) {
   std::vector<std::string> notes;
-  WithStandInsForMissingData(DataNet(""), State(TEST), {}, &notes);
+  WithPlaceholderData(DataNet(""), State(TEST), {}, &notes);
   NetSpec there = DataNet("");
   there.param.mutable_layer(0)->mutable_data_param()->set_source("/");
-  EXPECT_EQ(WithStandInsForMissingData(there, State(TRAIN), {}, &notes).param.layer(0).type(),
-            "Data");
+  EXPECT_EQ(WithPlaceholderData(there, State(TRAIN), {}, &notes).param.layer(0).type(), "Data");
   EXPECT_TRUE(notes.empty());
 }
 

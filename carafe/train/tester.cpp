@@ -44,7 +44,15 @@ TestResult RunTest(Group& group, Stream& stream, const Net<T>& net, int64_t firs
   constexpr std::string_view kWhat = "test results";
   for (int64_t b = group.rank(); b < count; b += group.size()) {
     mine.push_back(forward(first + b, group.size()));
+    const size_t before = scores.size();
     scores = OutputScores(stream, net);
+    if (b != group.rank() && scores.size() != before) {
+      throw ConfigError(
+          fmt::format("the outputs of the test net have {} values in batch {}, and {} before",
+                      scores.size(), b, before),
+          "outputs are averaged over the batches: remove those that change their size, or write "
+          "eval_type: \"detection\" in the solver for tops of DetectionEvaluate");
+    }
     for (const Score& score : scores) mine.push_back(score.value);
     if (done) done(b + 1);
     if (group.thread()) group.thread()->Check(kWhat);  // a test may last long

@@ -1,5 +1,5 @@
 // The test phase over all ranks: batch b runs on rank b mod P, and the outputs are added at rank 0
-// in the order of b, so that P ranks print the very digits of one.
+// in the order of b, so that P ranks print exactly the digits that one prints.
 #pragma once
 
 #include <functional>

@@ -144,13 +144,22 @@ std::vector<double> ClockOffsets(Group& group) {
   return offsets;
 }
 
+namespace {
+
+void WriteEvents(const std::string& path, const std::string& events) {
+  WriteFileAtomically(path, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + events + "\n]}\n");
+}
+
+}  // namespace
+
+void WriteEmptyTrace(const std::string& path) { WriteEvents(path, ""); }
+
 void WriteTrace(Group& group, const TraceRecorder& recorder, const std::string& path) {
   const std::vector<double> offsets = ClockOffsets(group);
   double origin[] = {recorder.start()};
   group.Broadcast(origin, sizeof origin, 0, "the origin of the trace");
   std::string mine = recorder.Events(group.rank(), group.host(),
                                      origin[0] + offsets[static_cast<size_t>(group.rank())]);
-  std::string error;
   std::string merged;
   for (int r = 0; r < group.size();
        ++r) {  // one after the other: never all in memory but at rank 0
@@ -160,15 +169,7 @@ void WriteTrace(Group& group, const TraceRecorder& recorder, const std::string& 
     group.Broadcast(part.data(), part.size(), r, "a rank's trace");
     if (group.rank() == 0) merged += (merged.empty() ? "" : ",\n") + part;
   }
-  if (group.rank() == 0) {
-    try {
-      WriteFileAtomically(path,
-                          "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + merged + "\n]}\n");
-    } catch (const Error& failed) {
-      error = failed.what();
-    }
-  }
-  group.Agree(error);
+  group.OnRoot("the trace file", [&] { WriteEvents(path, merged); });
 }
 
 }  // namespace carafe

@@ -66,6 +66,9 @@ class TraceRecorder final : public Trace, public MessageTrace {
 // How far each rank's clock is ahead of rank 0's, in seconds. A collective call.
 std::vector<double> ClockOffsets(Group& group);
 
+// At the start of a run, on one rank: a path that cannot be written is found before training.
+void WriteEmptyTrace(const std::string& path);
+
 // One JSON file out of all ranks' records, written by rank 0. A collective call; throws Error on
 // all ranks if the file cannot be written.
 void WriteTrace(Group& group, const TraceRecorder& recorder, const std::string& path);

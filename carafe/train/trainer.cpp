@@ -1,20 +1,24 @@
-// The loop of a run and its borders: tests, snapshots, the end. Starting is in trainer_start.cpp,
-// what is shown in trainer_display.cpp.
+// The loop of a run and its borders: tests, the end. Starting is in trainer_start.cpp, snapshots in
+// trainer_state.cpp, what is shown in trainer_display.cpp.
 #include "carafe/train/trainer.h"
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "carafe/base/hash.h"
+#include "carafe/base/index.h"
 #include "carafe/base/log.h"
 #include "carafe/net/weights.h"
-#include "carafe/solvers/snapshot.h"
+#include "carafe/proto/fork_messages.h"
+#include "carafe/train/detection_score.h"
 
 namespace carafe {
 namespace {
 
 constexpr int64_t kIterationsToMeasure = 5;  // before buckets are merged
+
+bool IsDue(int64_t interval, int64_t iteration) {
+  return interval > 0 && iteration % interval == 0;
+}
 
 }  // namespace
 
@@ -54,41 +58,70 @@ TrainEnd Trainer<T>::OneIteration() {
   if (options_.before_iteration) options_.before_iteration();
   const SolverParameter& param = solver_->param();
   const int64_t iteration = solver_->iteration();
-  const int interval = param.test_interval();
-  if (interval > 0 && iteration % interval == 0 && (iteration > 0 || param.test_initialization())) {
+  if (DueAtRoundEnd(param.test_interval(), iteration) &&
+      (iteration > 0 || param.test_initialization()))
     TestAll();
-  }
-  const auto waited = [this] { return solver_->exchange()->stats().wait_seconds; };
-  observer_->BeginStep(iteration, waited());
-  const auto wishes = [&] {
-    StepVotes mine;
-    if (signals_) {
-      const SignalRequests asked = signals_->Take();
-      mine.stop = asked.stop;
-      mine.terminate = asked.terminate;
-      mine.snapshot = asked.snapshot;
-    }
-    return mine;
-  };
-  const StepVotes verdict =
-      solver_->Step({.wishes = wishes, .computed = [&] { observer_->Ready(waited()); }});
-  observer_->EndStep(waited());
-  if (verdict.bad > 0 && options_.on_nan == "stop") StopOnNan(iteration);
-  AddLoss(verdict.loss / verdict.weight);
-  if (param.display() > 0 && iteration % param.display() == 0) Display(iteration, verdict);
+
+  observer_->BeginStep(iteration, CommWait());
+  const StepVotes verdict = solver_->Step({.wishes = [this] { return Wishes(); },
+                                           .computed = [this] { observer_->Ready(CommWait()); }});
+  observer_->EndStep(CommWait());
+  TakeVerdict(verdict, iteration - solver_->staleness());
+  if (IsDue(param.display(), iteration)) Display(iteration);
   if (progress_) progress_->Show(ProgressNow());
+
   const int64_t done = solver_->iteration();
-  if (options_.check_replicas > 0 && done % options_.check_replicas == 0) CheckReplicas();
-  if (options_.bucket_mb == 0 && group_.size() > 1 &&
+  if (DueAtRoundEnd(options_.check_replicas, done)) CheckReplicas();
+  if (options_.bucket_mb == 0 && group_.size() > 1 && (!wire_ || wire_->per_element()) &&
+      !solver_->HistoryIsSharded() && *options_.exchange != "local" &&
       done == start_iteration_ + kIterationsToMeasure)
     MergeBuckets();
-  const bool due = param.snapshot() > 0 && done % param.snapshot() == 0;
-  if (due || verdict.snapshot > 0 || verdict.terminate > 0) TrySnapshot();
-  if (verdict.terminate > 0) return TrainEnd::kTerminated;
+  if (verdict.terminate > 0) {  // its exit code promises a snapshot
+    solver_->Drain();
+    CheckWeightsFinite();
+    Snapshot();
+    return TrainEnd::kTerminated;
+  }
+  if (DueAtRoundEnd(param.snapshot(), done) || verdict.snapshot > 0) TrySnapshot();
   return verdict.stop > 0 ? TrainEnd::kStopped : TrainEnd::kDone;
 }
 
-// What was merged changes no bit of any result, only when gradients leave.
+// With --exchange=local what needs equal replicas waits for the round's end: whether a multiple of
+// `interval` lies in the round that ends at `iteration`.
+template <typename T>
+bool Trainer<T>::DueAtRoundEnd(int64_t interval, int64_t iteration) const {
+  const int64_t steps = solver_->round_steps();
+  if (interval <= 0 || iteration % steps != 0) return false;
+  return iteration == 0 || iteration / interval > (iteration - steps) / interval;
+}
+
+// The votes of `iteration`: those of the first ones that a stale exchange returns are empty.
+template <typename T>
+void Trainer<T>::TakeVerdict(const StepVotes& verdict, int64_t iteration) {
+  if (verdict.bad > 0 && options_.on_nan == OnNan::kStop) StopOnNan(iteration);
+  if (verdict.weight > 0) AddLoss(verdict.loss / verdict.weight);
+}
+
+// What signals ask of this rank; the votes of all ranks decide.
+template <typename T>
+StepVotes Trainer<T>::Wishes() {
+  StepVotes mine;
+  if (signals_) {
+    const SignalRequests asked = signals_->Take();
+    mine.stop = asked.stop;
+    mine.terminate = asked.terminate;
+    mine.snapshot = asked.snapshot;
+  }
+  return mine;
+}
+
+template <typename T>
+double Trainer<T>::CommWait() const {
+  return solver_->exchange_stats().wait_seconds;
+}
+
+// What was merged changes no bit of any result, only when gradients leave. (With a codec that looks
+// at more than one element it would, so buckets stay as they are.)
 template <typename T>
 void Trainer<T>::MergeBuckets() {
   const auto merged = solver_->MergeBuckets();
@@ -103,27 +136,53 @@ void Trainer<T>::MergeBuckets() {
 template <typename T>
 void Trainer<T>::FinishRun(TrainEnd end) {
   solver_->Drain();
+  const std::vector<StepVotes> late = solver_->TakeVerdicts();
+  for (int i = 0; i < Count(late); ++i)
+    TakeVerdict(At(late, i), solver_->iteration() - Count(late) + i);
   observer_->Finish();
+  ShowStaleness();
   CheckReplicas();
   const SolverParameter& param = solver_->param();
-  if (param.snapshot_after_train() && last_snapshot_ != solver_->iteration()) Snapshot();
+  if (param.snapshot_after_train() && state_.last_snapshot() != solver_->iteration()) {
+    CheckWeightsFinite();
+    Snapshot();
+  }
   if (progress_) progress_->Clear();
   if (end != TrainEnd::kDone) {
     if (root()) LogInfo("Optimization stopped early.");
     if (metrics_) metrics_->Flush();
+    if (root()) SayHowToResume();
+    WriteOutputs();
     return;
   }
   const int64_t iteration = solver_->iteration();
-  if (param.display() > 0 && iteration % param.display() == 0) {
+  if (IsDue(param.display(), iteration)) {
     double loss[] = {solver_->TrainLoss()};
     group_.Sum(loss);
     AddLoss(loss[0] / workers());
     if (root()) LogInfo("Iteration {}, loss = {:g}", iteration, smoothed_loss_);
+    if (outputs_)
+      outputs_->AddTrain({.iteration = iteration,
+                          .seconds = since_start_.Seconds(),
+                          .loss = losses_.back(),
+                          .scores = {}});
   }
-  if (param.test_interval() > 0 && iteration % param.test_interval() == 0) TestAll();
+  if (IsDue(param.test_interval(), iteration)) TestAll();
   if (progress_) progress_->Clear();
   if (root()) LogInfo("Optimization Done.");
   if (metrics_) metrics_->Flush();
+  WriteOutputs();
+}
+
+template <typename T>
+void Trainer<T>::SayHowToResume() const {
+  const int64_t iteration = solver_->iteration();
+  if (state_.last_snapshot() == iteration) {
+    LogInfo("stopped at iteration {}; to go on from there: the same command with --snapshot=auto",
+            iteration);
+  } else {
+    LogInfo("stopped at iteration {}, without a snapshot (snapshot_after_train: false)", iteration);
+  }
 }
 
 template <typename T>
@@ -136,20 +195,28 @@ std::vector<TestResult> Trainer<T>::TestAll() {
     if (root()) LogInfo("Iteration {}, Testing net (#{})", iteration, i);
     Net<T>& net = *solver_->test_nets()[i];
     // Test t of a net goes on where test t-1 ended, as Caffe's cursor does.
-    const TestResult result = RunTest<T>(
-        group_, stream_, net, tests_done_ * count, count,
-        [&](int64_t batch, int64_t stride) {
-          return solver_->TestForward(static_cast<int>(i), batch, stride);
-        },
-        [&](int64_t done) {
-          if (!progress_) return;
-          ProgressState state = ProgressNow();
-          state.phase = "test";
-          state.done = done;
-          state.total = count;
-          state.images_per_second = 0;
-          progress_->Show(state);
-        });
+    const auto forward = [&](int64_t batch, int64_t stride) {
+      return solver_->TestForward(static_cast<int>(i), batch, stride);
+    };
+    const auto show = [&](int64_t done) {
+      if (!progress_) return;
+      ProgressState state = ProgressNow();
+      state.phase = "test";
+      state.done = done;
+      state.total = count;
+      state.images_per_second = 0;
+      progress_->Show(state);
+    };
+    const auto fork = ForkPart<ForkSolverParameter>(solver_->param());
+    const auto show_class = [&](int label, double precision) {
+      if (fork.show_per_class_result()) LogInfo("class{}: {:g}", label, precision);
+    };
+    const int64_t first = state_.tests_done() * count;
+    const TestResult result =
+        fork.eval_type() == "detection"
+            ? RunDetectionTest<T>(group_, stream_, net, first, count, fork.ap_version(), forward,
+                                  show, show_class)
+            : RunTest<T>(group_, stream_, net, first, count, forward, show);
     if (root()) {
       if (solver_->param().test_compute_loss()) {
         LogInfo("Test loss: {:g}", result.loss);
@@ -163,60 +230,17 @@ std::vector<TestResult> Trainer<T>::TestAll() {
           metrics_->Add(iteration, "test", static_cast<int>(i), score.Label(), score.value);
         }
       }
+      if (outputs_)
+        outputs_->AddTest(i, {.iteration = iteration,
+                              .seconds = since_start_.Seconds(),
+                              .loss = result.loss,
+                              .scores = result.scores});
       if (metrics_) metrics_->Flush();
     }
     results.push_back(result);
   }
-  ++tests_done_;
+  state_.set_tests_done(state_.tests_done() + 1);
   return results;
-}
-
-template <typename T>
-CarafeState Trainer<T>::StateNow() {
-  CarafeState state;
-  state.set_samples_seen(solver_->iteration() * solver_->param().iter_size() * rows_ +
-                         solver_->sample_offset());
-  state.set_seed(solver_->seed());
-  state.set_workers(workers());
-  state.set_global_batch(rows_);
-  state.set_plan(fmt::format("{} {:g}\n{}", exchange(), options_.bucket_mb, algorithms_));
-  state.set_weights_hash(WeightsHash(stream_, solver_->net()));
-  state.set_tests_done(tests_done_);
-  return state;
-}
-
-template <typename T>
-void Trainer<T>::Snapshot() {
-  solver_->Drain();
-  last_snapshot_ = solver_->iteration();
-  std::string error;
-  if (root()) {
-    group_.Announce("a snapshot");
-    try {
-      WriteSnapshot(*solver_, StateNow());
-    } catch (const Error& failed) {
-      error = failed.what();
-    }
-    group_.Announce("");
-  }
-  group_.Agree(error);
-}
-
-// A snapshot on the way that fails (a full disk) is reported; training goes on, and older snapshots
-// are whole.
-template <typename T>
-bool Trainer<T>::TrySnapshot() {
-  try {
-    Snapshot();
-    return true;
-  } catch (const CommError&) {
-    throw;
-  } catch (const Error& error) {
-    if (root())
-      LogError("the snapshot of iteration {} failed: {}", solver_->iteration(), error.what());
-    last_snapshot_ = -1;
-    return false;
-  }
 }
 
 // Replicas are bit-equal after every synchronous step; a difference is memory gone bad, or a bug.
@@ -252,20 +276,13 @@ void Trainer<T>::CheckReplicas() {
 
 template <typename T>
 void Trainer<T>::StopOnNan(int64_t iteration) {
-  solver_->ThrowStepAway();
-  std::string found;
-  Net<T>& net = solver_->net();
-  for (size_t i = 0; i < net.blobs().size() && found.empty(); ++i) {
-    for (const T value : net.blobs()[i]->DataToHost(stream_)) {
-      if (std::isfinite(value)) continue;
-      found = fmt::format("rank {}: first in blob \"{}\"", group_.rank(), net.blob_names()[i]);
-      break;
-    }
-  }
+  std::string found = solver_->FindBadBlob();
+  if (!found.empty()) found = fmt::format("rank {}: {}", group_.rank(), found);
   std::string where;
   for (const std::string& text : group_.AllGather(found, "where the loss went bad")) {
     if (!text.empty() && where.empty()) where = text;
   }
+  if (where.empty()) where = "its updates are done: values of that iteration are gone";
   throw ConfigError(
       fmt::format("the loss is NaN or infinite at iteration {} ({})", iteration, where),
       "lower base_lr, use clip_gradients, or check the data; --on_nan=continue goes on regardless");

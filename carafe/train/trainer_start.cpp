@@ -8,9 +8,14 @@
 #include <set>
 
 #include "carafe/base/log.h"
+#include "carafe/core/row_share.h"
+#include "carafe/exchange/wire_codec.h"
 #include "carafe/net/weights.h"
+#include "carafe/solvers/fork_settings.h"
 #include "carafe/solvers/snapshot.h"
-#include "carafe/train/algorithm_choice.h"
+#include "carafe/solvers/training_state.h"
+#include "carafe/train/auto_plan.h"
+#include "carafe/train/layer_schemes.h"
 #include "carafe/train/same_facts.h"
 #include "carafe/train/trainer.h"
 
@@ -19,31 +24,9 @@ namespace {
 
 constexpr double kFirstBucketMb = 4;  // until the cost of a sum is measured
 
-void CheckChoice(const char* flag, const std::string& value, const std::set<std::string>& choices) {
-  if (choices.contains(value)) return;
-  throw ConfigError(fmt::format("--{} is \"{}\"", flag, value),
-                    fmt::format("use one of: {}", fmt::join(choices, ", ")));
-}
-
-void CheckTimeout(const std::string& name, double seconds) {
-  constexpr double kDay = 86400;
-  if (seconds <= kDay) return;  // false for what is not a number
-  throw ConfigError(fmt::format("{} is {}", name, seconds),
-                    "give seconds, at most those of a day; without it rank 0 waits for ever");
-}
-
-void CheckOptions(const TrainOptions& options, const SolverParameter& solver, int workers) {
-  if (options.workers < 1 || options.workers > 4096)
-    throw ConfigError(fmt::format("--workers is {}", options.workers), "use 1 or more");
-  CheckChoice("algorithm of the sum", options.scheme.algorithm, {"auto", "owners", "halving"});
-  if (options.scheme.branches < 1)
-    throw ConfigError(fmt::format("--tree_branches is {}", options.scheme.branches),
-                      "use 1 or more");
-  CheckTimeout("exchange_timeout in the solver", solver.exchange_timeout());
-  CheckTimeout("--exchange_timeout", options.exchange_timeout.value_or(-1));
-  CheckChoice("lr_scaling", options.lr_scaling, {"none", "linear", "sqrt"});
-  CheckChoice("on_nan", options.on_nan, {"stop", "continue"});
-  if (!options.weights.empty() && !options.snapshot.empty()) {
+// What the values of single options cannot show.
+void CheckOptions(const TrainOptions& options, int workers) {
+  if (options.weights && !options.snapshot.empty()) {
     throw ConfigError("--weights and --snapshot are both given",
                       "use --snapshot to resume a run, --weights to start a new one from weights");
   }
@@ -52,58 +35,114 @@ void CheckOptions(const TrainOptions& options, const SolverParameter& solver, in
                                   options.global_batch, workers),
                       "give at least one row per worker");
   }
-  if (!(options.bucket_mb >= 0))
-    throw ConfigError(fmt::format("--bucket_mb is {:g}", options.bucket_mb),
-                      "give a size in MB, or 0 to have it measured");
-  if (options.warmup < 0) throw ConfigError("--warmup is negative", "give a number of iterations");
+}
+
+// `options` with the solver's values.
+void CheckLocal(const TrainOptions& options) {
+  if (*options.exchange == "local") return;
+  const auto refuse = [&](const char* name) {
+    throw ConfigError(
+        fmt::format("--{} is for --exchange=local, not for {}", name, *options.exchange),
+        "remove it, or use --exchange=local");
+  };
+  if (*options.local_steps != 1) refuse("local_steps");
+  if (options.outer_lr != 1) refuse("outer_lr");
+  if (options.outer_momentum != 0) refuse("outer_momentum");
+}
+
+// The codec that --wire names, for exchanges that can encode gradients.
+std::unique_ptr<const Codec> MakeWire(const TrainOptions& options) {
+  std::unique_ptr<const Codec> codec = MakeWireCodec(*options.wire);
+  if (!codec) return codec;
+  const carafe::Scheme* scheme = SchemeRegistry::Instance().Find(*options.exchange);
+  if (!scheme || !scheme->encoded_sum)
+    throw ConfigError(
+        fmt::format("--wire={} is not for --exchange={}", *options.wire, *options.exchange),
+        "use --exchange=allreduce, server or tree, or --wire=fp32");
+  if (*options.exchange_timeout >= 0)
+    throw ConfigError(fmt::format("--wire={} cannot encode gradients that may come too late, as "
+                                  "--exchange_timeout permits",
+                                  *options.wire),
+                      "remove --exchange_timeout, or use --wire=fp32");
+  return codec;
+}
+
+// NVCaffe's reduce_buckets is a number of buckets of equal size; 0: the file gives none.
+template <typename T>
+double BucketMbOfFile(const SolverSpec& spec, Solver<T>& solver) {
+  const int buckets = ReduceBucketsOf(spec);
+  if (buckets <= 0) return 0;
+  double bytes = 0;
+  for (const Param<T>& param : solver.net().params()) {
+    bytes += static_cast<double>(param.blob->count()) * sizeof(T);
+  }
+  return bytes / buckets / 1048576;
 }
 
 }  // namespace
 
 template <typename T>
 Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& group,
-                    Stream& stream)
-    : options_(options), group_(group), stream_(stream) {
-  // Every rank reads the same files, so most mistakes are everybody's: agree, and say it once.
-  std::string error;
-  try {
-    CheckOptions(options, spec.param, workers());
+                    Stream& stream, const std::vector<Stream*>& others)
+    : group_(group), stream_(stream), other_streams_(others) {
+  group_.Together("the nets and the starting point", [&] {
+    options_ = WithSolver(options, spec);
+    CheckOptions(options, workers());
+    CheckLocal(options_);
+    wire_ = MakeWire(options_);
     Build(spec);
+    AskedPlan(options_, *solver_);  // checks it
     if (root()) LoadStart();
-  } catch (const Error& failed) {
-    if (group.size() == 1) throw;  // keeps its kind
-    error = failed.what();
-  }
-  group_.Agree(error);
+  });
   CheckData();
   ShareStart();
-  algorithms_ = MeasureForAll(group_, stream_, solver_->AllNets(), algorithms_);
+  ChooseAlgorithms();
   ScaleRate();
-  solver_->Connect(exchange(), group_,
+  LayerPlan plan = AskedPlan(options_, *solver_);
+  if (*options_.exchange == "auto") plan = MakeAutoPlan(*solver_, group_, Scheme(), plan, &state_);
+  if (options_.bucket_mb == 0) {
+    options_.bucket_mb = BucketMbOfFile(spec, *solver_);
+    if (root() && options_.bucket_mb > 0) {
+      LogInfo("reduce_buckets of NVCaffe is read as --bucket_mb={:.3g}", options_.bucket_mb);
+    }
+  }
+  solver_->Connect(*options_.exchange, group_,
                    {.bucket_bytes = static_cast<size_t>(
                         (options_.bucket_mb > 0 ? options_.bucket_mb : kFirstBucketMb) * 1048576),
-                    .overlap = options_.overlap.value_or(solver_->param().overlap()),
-                    .scheme = Scheme()});
+                    .overlap = *options_.overlap,
+                    .staleness = *options_.staleness,
+                    .server = {.update = *options_.server_update,
+                               .combine = options_.combine,
+                               .consistency = options_.consistency,
+                               .order = options_.send_order,
+                               .bandwidth_mbps = options_.bandwidth_mbps},
+                    .local_steps = *options_.exchange == "local" ? *options_.local_steps : 0,
+                    .outer_rate = options_.outer_lr,
+                    .outer_momentum = options_.outer_momentum,
+                    .scheme = Scheme(),
+                    .codec = wire_.get(),
+                    .plan = plan});
   start_iteration_ = displayed_at_ = solver_->iteration();
-  error.clear();
-  try {
-    if (root() && options_.write_files) OpenFiles(start_iteration_ > 0);
-  } catch (const Error& failed) {
-    error = failed.what();
-  }
-  group_.Agree(error);
-  const std::vector<RankFacts> ranks = GatherFacts(
-      group_, MyFacts(group_, stream_,
-                      options_.global_batch > 0 ? RowsOf(solver_->replica(), rows_) : FileBatch()));
+  group_.OnRoot("the log file", [&] {
+    if (options_.write_files) OpenFiles(start_iteration_ > 0);
+  });
+  if (!options_.net_outputs.empty())
+    group_.Together("the files of --net_outputs", [&] {
+      outputs_ = std::make_unique<NetOutputs>(options_.net_outputs, group_.rank(), group_.size(),
+                                              solver_->test_nets().size());
+    });
+  RankFacts mine = MyFacts(group_, stream_, RowsOf(solver_->replica(), FileBatch(*solver_)));
+  if (!other_streams_.empty()) mine.device += fmt::format(" and {} more", other_streams_.size());
+  const std::vector<RankFacts> ranks = GatherFacts(group_, mine);
   if (root()) {
     progress_ = std::make_unique<Progress>(options_.progress);
-    PrintStart();
+    PrintStart(options);
+    const std::string unused = UnusedSchemes(options_, *solver_);
+    if (!unused.empty()) LogInfo("{}", unused);
     PrintRanks(ranks);
   }
   if (options_.watch_signals) {
-    signals_ =
-        std::make_unique<SignalWatch>(ParseSignalEffect("sigint_effect", options_.sigint_effect),
-                                      ParseSignalEffect("sighup_effect", options_.sighup_effect));
+    signals_ = std::make_unique<SignalWatch>(options_.sigint_effect, options_.sighup_effect);
     group_.WatchForEnd(SignalWatch::asked_to_end());
   }
 }
@@ -111,137 +150,55 @@ Trainer<T>::Trainer(const SolverSpec& spec, const TrainOptions& options, Group& 
 template <typename T>
 void Trainer<T>::Build(const SolverSpec& spec) {
   SolverOptions solver_options;
-  observer_ = std::make_unique<Observer>(options_.observe, group_, data_wait_);
+  observer_ =
+      std::make_unique<Observer>(ObserveOptions{.trace = options_.trace,
+                                                .trace_iterations = options_.trace_iterations,
+                                                .stats = options_.stats,
+                                                .stats_path = options_.stats_path},
+                                 group_, [this] { return DataWait(); });
   solver_options.trace = observer_.get();
   solver_options.keep_updates = options_.keep_updates;
   solver_options.share_memory = options_.share_memory;
+  solver_options.bad_loss =
+      options_.on_nan == OnNan::kStop ? BadLoss::kDiscardStep : BadLoss::kUpdate;
   solver_options.level = options_.level;
   solver_options.stages = options_.stages;
   solver_options.workers = options_.workers;
+  solver_options.other_streams = other_streams_;
   solver_options.replica = {.index = group_.rank() * options_.workers,
                             .count = workers(),
                             .global_batch = options_.global_batch};
-  solver_options.sync_batch_norm = options_.sync_batch_norm.value_or(spec.param.sync_batch_norm());
+  solver_options.sync_batch_norm = *options_.sync_batch_norm;
+  solver_options.algorithms.asked = options_.algorithm;
   solver_options.seed = spec.param.random_seed() >= 0
                             ? static_cast<uint64_t>(spec.param.random_seed())
                             : std::random_device{}();  // rank 0's is everyone's, see ShareStart
   solver_ = std::make_unique<Solver<T>>(spec, stream_, solver_options);
-  rows_ = options_.global_batch > 0 ? options_.global_batch : FileBatch() * workers();
-}
-
-template <typename T>
-std::string Trainer<T>::exchange() const {
-  return options_.exchange.empty() ? solver_->param().exchange() : options_.exchange;
+  rows_ = GlobalBatch(*solver_);
 }
 
 template <typename T>
 SchemeSettings Trainer<T>::Scheme() const {
-  SchemeSettings scheme = options_.scheme;
-  scheme.timeout = options_.exchange_timeout.value_or(solver_->param().exchange_timeout());
-  return scheme;
-}
-
-// The rows that one worker's pass has by the file: the first axis of the first top.
-template <typename T>
-int64_t Trainer<T>::FileBatch() const {
-  for (const auto& tops : solver_->net().tops()) {
-    if (!tops.empty() && tops[0]->shape().rank() > 0) return tops[0]->shape()[0];
-  }
-  return 1;
+  return {.message_bytes = static_cast<size_t>(options_.message_kb * 1024),
+          .branches = options_.tree_branches,
+          .algorithm = TrainTable().Get(options_, "sum"),
+          .timeout = *options_.exchange_timeout};
 }
 
 template <typename T>
 void Trainer<T>::LoadStart() {
   CheckSnapshotPossible(*solver_);
-  std::string snapshot = options_.snapshot;
-  if (snapshot == "auto") {
-    snapshot = NewestSnapshot(solver_->param().snapshot_prefix());
-    if (snapshot.empty()) LogInfo("--snapshot=auto: there is none yet, starting anew");
-  }
-  if (!snapshot.empty()) {
-    LoadSnapshot(snapshot);
+  if (options_.snapshot == "auto") {
+    if (LoadNewestSnapshot()) return;
+    LogInfo("--snapshot=auto: there is none yet, starting from the beginning");
+  } else if (!options_.snapshot.empty()) {
+    LoadSnapshot(options_.snapshot);
     return;
   }
-  std::string weights = options_.weights;
-  if (weights.empty()) {
-    for (const std::string& path : solver_->param().weights()) weights += path + ",";
+  if (!options_.weights->empty()) {
+    LogInfo("Finetuning from {}", *options_.weights);
+    LoadWeights(stream_, *options_.weights, solver_->net());
   }
-  if (!weights.empty()) {
-    LogInfo("Finetuning from {}", weights);
-    LoadWeights(stream_, weights, solver_->net());
-  }
-}
-
-template <typename T>
-void Trainer<T>::LoadSnapshot(const std::string& snapshot) {
-  LogInfo("Restoring previous solver status from {}", snapshot);
-  const std::optional<CarafeState> state = ReadSnapshot(snapshot, *solver_);
-  const int64_t passes = solver_->iteration() * solver_->param().iter_size();
-  if (state) {
-    solver_->set_seed(state->seed());
-    solver_->set_sample_offset(state->samples_seen() - passes * rows_);
-    tests_done_ = state->tests_done();
-    const size_t first_line = state->plan().find('\n');
-    algorithms_ = first_line == std::string::npos ? "" : state->plan().substr(first_line + 1);
-  } else {
-    solver_->set_sample_offset(-passes * rows_);  // Caffe's own file: the data start anew
-    LogInfo("the state holds no data position (it is not Carafe's): the data start anew");
-  }
-  last_snapshot_ = solver_->iteration();
-}
-
-template <typename T>
-void Trainer<T>::Restore(const std::string& snapshot) {
-  solver_->Drain();
-  std::string error;
-  try {
-    if (root()) LoadSnapshot(snapshot);
-  } catch (const Error& failed) {
-    if (group_.size() == 1) throw;  // keeps its kind
-    error = failed.what();
-  }
-  group_.Agree(error);
-  ShareStart();
-  algorithms_ = MeasureForAll(group_, stream_, solver_->AllNets(), algorithms_);
-  solver_->CopyRunningToWorkers();
-  start_iteration_ = displayed_at_ = solver_->iteration();
-  losses_.clear();
-}
-
-template <typename T>
-void Trainer<T>::ShareStart() {
-  int64_t numbers[] = {
-      solver_->iteration(), static_cast<int64_t>(solver_->seed()),   solver_->sample_offset(),
-      tests_done_,          solver_->learning_rate().current_step(), last_snapshot_};
-  group_.Broadcast(numbers, sizeof numbers, 0, "the starting point");
-  solver_->set_iteration(numbers[0]);
-  solver_->set_seed(static_cast<uint64_t>(numbers[1]));
-  solver_->set_sample_offset(numbers[2]);
-  tests_done_ = numbers[3];
-  solver_->learning_rate().set_current_step(static_cast<int>(numbers[4]));
-  last_snapshot_ = numbers[5];
-  if (group_.size() == 1) return;
-  if (solver_->learning_rate().policy() == "plateau") {
-    PlateauState plateau = solver_->learning_rate().plateau();
-    int64_t state[] = {plateau.since, static_cast<int64_t>(plateau.losses.size())};
-    group_.Broadcast(state, sizeof state, 0, "the plateau's state");
-    plateau.since = state[0];
-    plateau.losses.resize(static_cast<size_t>(state[1]));
-    group_.Broadcast(&plateau.lowest, sizeof plateau.lowest, 0, "the plateau's state");
-    group_.Broadcast(plateau.losses.data(), plateau.losses.size() * sizeof(double), 0,
-                     "the plateau's state");
-    solver_->learning_rate().set_plateau(std::move(plateau));
-  }
-  const auto share = [&](Blob<T>& blob, const std::string& what) {
-    std::vector<T> values = blob.DataToHost(stream_);
-    group_.Broadcast(values.data(), values.size() * sizeof(T), 0, what);
-    if (!root()) blob.SetData(stream_, values);
-  };
-  for (const Param<T>& param : solver_->net().params()) share(*param.blob, "weights " + param.name);
-  if (numbers[0] > 0) {
-    for (Blob<T>& blob : solver_->history()) share(blob, "the solver's history");
-  }
-  CheckReplicas();
 }
 
 // Hosts may hold copies of nets and data of their own.
@@ -255,8 +212,7 @@ void Trainer<T>::CheckData() {
   }
   CheckSame(group_, facts, "give all hosts the same files");
   facts.clear();
-  std::string error;
-  try {
+  group_.Together("facts of the data", [&] {
     facts = DataFacts(solver_->net());
     for (const auto& net : solver_->test_nets()) {
       for (NamedFact& fact : DataFacts(*net)) {
@@ -264,10 +220,7 @@ void Trainer<T>::CheckData() {
         facts.push_back(std::move(fact));
       }
     }
-  } catch (const Error& failed) {
-    error = failed.what();
-  }
-  group_.Agree(error);
+  });
   CheckSame(group_, facts, "copy the same data to every host, or name one copy that all can read");
 }
 
@@ -275,7 +228,13 @@ template <typename T>
 void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
   if (ranks.size() > 1) {
     for (const std::string& line : RankTable(ranks)) LogInfo("{}", line);
-    LogInfo("exchange plan: {}", DescribeExchange(group_, exchange(), Scheme()));
+    LogInfo("exchange plan: {}", DescribeExchange(group_, *options_.exchange, Scheme()));
+    if (wire_)
+      LogInfo(
+          "wire: gradients are sent as {} with error feedback, straight to the rank that adds them",
+          wire_->name());
+    const std::string layers = PlanText(*solver_);
+    if (!layers.empty()) LogInfo("layers by factors or dense: --plan={}", layers);
   }
   const std::string advice = PinningAdvice(ranks, options_.pin);
   if (!advice.empty()) LogWarning("{}", advice);
@@ -283,35 +242,37 @@ void Trainer<T>::PrintRanks(const std::vector<RankFacts>& ranks) {
 
 template <typename T>
 void Trainer<T>::ScaleRate() {
-  const double growth = static_cast<double>(rows_) / static_cast<double>(FileBatch());
-  const double scale = options_.lr_scaling == "linear" ? growth
-                       : options_.lr_scaling == "sqrt" ? std::sqrt(growth)
-                                                       : 1.0;
+  const double growth = static_cast<double>(rows_) / static_cast<double>(FileBatch(*solver_));
+  const double scale = options_.lr_scaling == LrScaling::kLinear ? growth
+                       : options_.lr_scaling == LrScaling::kSqrt ? std::sqrt(growth)
+                                                                 : 1.0;
   solver_->learning_rate().SetScale(scale, options_.warmup);
 }
 
 template <typename T>
 void Trainer<T>::OpenFiles(bool resumed) {
-  const std::string& prefix = solver_->param().snapshot_prefix();
-  if (options_.run_dir.empty()) {
-    files_stem_ = prefix + "_";
-  } else {
-    std::error_code error;
-    std::filesystem::create_directories(options_.run_dir, error);
-    if (error) {
-      throw ConfigError(
-          fmt::format("--run_dir={} cannot be made: {}", options_.run_dir, error.message()),
-          "choose another folder");
-    }
-    files_stem_ = options_.run_dir + "/";
+  const bool beside_snapshots = options_.run_dir.empty();
+  files_stem_ =
+      beside_snapshots ? solver_->param().snapshot_prefix() + "_" : options_.run_dir + "/";
+  const std::filesystem::path folder = std::filesystem::path(files_stem_).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw ConfigError(
+        fmt::format("the folder {} of {} cannot be made: {}", folder.string(),
+                    beside_snapshots ? "snapshot_prefix" : "--run_dir", error.message()),
+        "choose another folder");
   }
   metrics_ = std::make_unique<Metrics>(files_stem_ + "metrics.csv", resumed);
+  if (solver_->param().snapshot() > 0 || solver_->param().snapshot_after_train())
+    snapshot_lock_ = std::make_unique<SnapshotLock>(solver_->param().snapshot_prefix());
   SetLogFile(files_stem_ + "train.log");
   if (options_.quiet) SetLogToStderr(false);
 }
 
 template <typename T>
-void Trainer<T>::PrintStart() {
+void Trainer<T>::PrintStart(const TrainOptions& asked) {
+  LogInfo("options: {}", DescribeOptions(asked, options_));
   Net<T>& net = solver_->net();
   for (size_t l = 0; l < net.layers().size(); ++l) {
     std::string line =
@@ -337,9 +298,10 @@ void Trainer<T>::PrintStart() {
       workers(), workers() == 1 ? "" : "s", hosts.size(), hosts.size() == 1 ? "" : "s",
       stream_.threads(), stream_.threads() == 1 ? "" : "s", rows_ / workers(),
       rows_ % workers() != 0 ? " or one more" : "", rows_, solver_->param().iter_size(),
-      options_.lr_scaling == "none"
+      options_.lr_scaling == LrScaling::kNone
           ? "as written in the solver"
-          : "scaled (" + options_.lr_scaling + ") by the growth of the batch");
+          : fmt::format("scaled ({}) by the growth of the batch",
+                        TrainTable().Get(options_, "lr_scaling")));
   if (!files_stem_.empty())
     LogInfo("log and metrics: {}train.log, {}metrics.csv", files_stem_, files_stem_);
 }

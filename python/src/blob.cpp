@@ -62,9 +62,8 @@ Stream& HostStream() {
 
 Blob<float>& BlobHandle::get() const {
   if (blob_ == nullptr) {
-    throw Error(
-        "error: the net that this blob belongs to is gone\n"
-        "  fix: keep the net, or take a copy: blob.data.copy()");
+    throw Error("the net that this blob belongs to is gone",
+                "keep the net, or take a copy: blob.data.copy()");
   }
   return *blob_;
 }

@@ -1,5 +1,5 @@
 // For classes whose C++ objects hold objects of Python: lets Python's collector see them, so that a
-// hook which mentions its own net does not keep both for ever.
+// hook which mentions its own net does not keep both forever.
 #pragma once
 
 #include <pybind11/pybind11.h>

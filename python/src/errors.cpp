@@ -7,13 +7,6 @@ namespace py = pybind11;
 namespace carafe::python {
 namespace {
 
-std::string Title(const LayerSpec& spec, const char* method) {
-  const std::string where = spec.place().Find("").ToString();
-  return fmt::format(
-      "{}error: layer \"{}\" ({}.{} of Python): {}", where.empty() ? "" : where + ": ", spec.name(),
-      spec.param().python_param().module(), spec.param().python_param().layer(), method);
-}
-
 std::string TracebackText(const py::error_already_set& raised) {
   try {
     const py::object lines =
@@ -26,6 +19,16 @@ std::string TracebackText(const py::error_already_set& raised) {
   } catch (const py::error_already_set&) {
     return raised.what();
   }
+}
+
+ErrorFields Fields(const LayerSpec& spec, const char* method, const py::error_already_set& raised) {
+  const PythonParameter& param = spec.param().python_param();
+  ErrorFields fields;
+  fields.where = spec.place().Find("");
+  fields.subject =
+      fmt::format("layer \"{}\" ({}.{} of Python)", spec.name(), param.module(), param.layer());
+  fields.what = fmt::format("{} raised an exception\n{}", method, TracebackText(raised));
+  return fields;
 }
 
 // Python's own classes: made once, never let go.
@@ -65,7 +68,7 @@ void Translate(std::exception_ptr error) {
 
 PythonLayerError::PythonLayerError(const LayerSpec& spec, const char* method,
                                    const py::error_already_set& raised)
-    : Error(fmt::format("{} raised an exception\n{}", Title(spec, method), TracebackText(raised))),
+    : Error(Fields(spec, method, raised)),
       title_(fmt::format("in {} of layer \"{}\"", method, spec.name())),
       raised_(std::make_shared<py::error_already_set>(raised)) {}
 

@@ -13,6 +13,7 @@
 #include "carafe/layers/memory_data.h"
 #include "carafe/net/weights.h"
 #include "carafe/net/weights_hdf5.h"
+#include "carafe/train/options.h"
 #include "carafe/train/summary.h"
 #include "python/src/collected.h"
 #include "python/src/layer.h"
@@ -202,7 +203,9 @@ std::shared_ptr<NetObject> MakeNet(const Path& file, int phase, int level,
   std::shared_ptr<Net<float>> net;
   {
     const py::gil_scoped_release unlocked;
-    net = std::make_shared<Net<float>>(LoadNetSpec(file.string()), state);
+    net = std::make_shared<Net<float>>(
+        LoadNetSpec(file.string()), state,
+        AlgorithmChoices{.asked = RunOptionsFromEnvironment().algorithm});
     net->Initialise(*stream, seed);
     if (weights) LoadWeights(*stream, weights->string(), *net);
   }

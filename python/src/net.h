@@ -17,8 +17,8 @@ namespace carafe::python {
 // so one after the other; hooks and layers written in Python may run it again from within.
 class NetObject : private LayerEvents {
  public:
-  // Held by whoever runs the net, or the solver that it belongs to; never waited for with the
-  // interpreter's lock.
+  // Held by the thread that runs the net, or the solver that it belongs to; never waited for with
+  // the interpreter's lock.
   using Turn = std::recursive_mutex;
   // `net` with all that it needs to live.
   NetObject(std::shared_ptr<Net<float>> net, std::shared_ptr<Stream> stream, uint64_t seed,
@@ -30,7 +30,7 @@ class NetObject : private LayerEvents {
   Stream& stream() const { return *stream_; }
 
   // Layers first to last, both included. A run from layer 0 on is a new pass: data layers give the
-  // next batch, random layers draw anew.
+  // next batch, random layers draw again.
   double Forward(int first, int last);
   void Backward(int first, int last);
   void Reshape();

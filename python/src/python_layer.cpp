@@ -2,7 +2,6 @@
 // takes the interpreter's lock, so nets may run with the lock released.
 #include <fmt/format.h>
 
-#include "carafe/layers/initial_values.h"
 #include "carafe/layers/python_plugin.h"
 #include "python/src/errors.h"
 #include "python/src/interpreter.h"
@@ -13,7 +12,7 @@ namespace py = pybind11;
 namespace carafe::python {
 namespace {
 
-class PythonLayer final : public Layer<float>, public InitialValues {
+class PythonLayer final : public Layer<float> {
  public:
   explicit PythonLayer(const LayerSpec& spec) : Layer<float>(spec) {
     const PythonParameter& param = spec.param().python_param();
@@ -103,7 +102,7 @@ class PythonLayer final : public Layer<float>, public InitialValues {
     }
     return defs;
   }
-  std::vector<double> InitialValuesOf(int index) const override {
+  std::optional<std::vector<double>> InitialValuesOf(int index) const override {
     return initial_values_[static_cast<size_t>(index)];
   }
 
@@ -130,6 +129,8 @@ class PythonLayer final : public Layer<float>, public InitialValues {
       self_.attr("backward")(tops_, down, bottoms_);
     });
   }
+
+  bool RewindForward(Stream&, int) override { return false; }  // nobody knows what forward() does
 
   // The object that the user wrote. As soon as the net has its parameters, so has it.
   py::object self() {

@@ -64,7 +64,7 @@ uint64_t Session::NextSeed() {
 
 std::shared_ptr<Stream> NewStream() {
   const auto group = Session::Get().group();
-  return std::make_shared<Stream>(CpuDevice(), ChooseThreads(0, *group));
+  return std::make_shared<Stream>(CpuDevice(), ChooseThreads(std::nullopt, *group));
 }
 
 namespace {

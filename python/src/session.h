@@ -24,7 +24,7 @@ class Session {
   // All ranks that mpirun started, or this process alone. Starts MPI at the first call.
   std::shared_ptr<Group> group();
   bool has_group() const { return group_ != nullptr; }
-  // Called at exit: first everything that uses the group, then takes leave of the other ranks.
+  // Called at exit: first everything that uses the group, then the group is left.
   void Close();
   void AtClose(std::weak_ptr<std::function<void()>> action) {
     closing_.push_back(std::move(action));

@@ -76,17 +76,14 @@ class SolverObject {
     training_->group = Session::Get().group();
     training_->stream = NewStream();
     Together([&] {
-      std::string error;
       SolverSpec spec;
-      try {
+      training_->group->Together("the solver file", [&] {
         const py::gil_scoped_acquire lock;
         spec = LoadSpec(file, type);
-      } catch (const Error& failed) {
-        if (training_->group->size() == 1) throw;  // keeps its kind
-        error = failed.what();
-      }
-      training_->group->Agree(error);
+      });
       TrainOptions options;
+      static_cast<RunOptions&>(options) = RunOptionsFromEnvironment();
+      options.progress = ProgressMode::kNone;
       options.write_files = false;
       options.watch_signals = false;
       options.keep_updates = true;
@@ -161,7 +158,7 @@ class SolverObject {
 
  private:
   Trainer<float>& trainer() const {
-    if (!training_->group) throw Error("error: the solver has ended with its process");
+    if (!training_->group) throw Error("the solver has ended with its process");
     return *training_->trainer;
   }
   py::object Wrap(Net<float>& net) const {

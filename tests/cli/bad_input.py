@@ -106,7 +106,34 @@ class BadInput(CarafeTest):
                           "--solver=solver.prototxt", "--weights=a", "--snapshot=b")
 
     def test_unknown_exchange_lists_what_is_built(self):
-        self.expect_error("allreduce", "train", "--solver=solver.prototxt", "--exchange=alreduce")
+        self.expect_error('error: --exchange is "alreduce"\n  fix: did you mean "allreduce"? Use one of allreduce, auto, local, server, sfb, ssp, tree',
+                          "train", "--solver=solver.prototxt", "--exchange=alreduce")
+
+    def test_values_of_flags(self):
+        for flag, text in (("--sum=foo", '--sum is "foo"\n  fix: use one of auto, owners, halving'),
+                           ("--workers=5000", "--workers is 5000\n  fix: use 1 to 4096"),
+                           ("--workers=two", '--workers is "two"\n  fix: use 1 to 4096'),
+                           ("--threads=0", "--threads is 0\n  fix: use 1 to 1024"),
+                           ("--threads=-3", "--threads is -3\n  fix: use 1 to 1024"),
+                           ("--threads=100000", "--threads is 100000\n  fix: use 1 to 1024"),
+                           ("--check_replicas=-1", "--check_replicas is -1\n  fix: use 0 or more"),
+                           ("--comm_timeout=-1", "--comm_timeout is -1\n  fix: use 0.1 to 86400"),
+                           ("--message_kb=0.5", "--message_kb is 0.5\n  fix: use 1 to 65536, or 0 to measure it"),
+                           ("--algorithm=fft", '--algorithm is "fft"\n  fix: use one of auto, measure, gemm, direct, '
+                            "winograd, winograd2x2")):
+            self.expect_error("error: " + text, "train", "--solver=solver.prototxt", flag)
+        for command in ("test", "time"):
+            weights = ["--weights=x"] if command == "test" else []
+            result = self.carafe(command, "--model=net.prototxt", *weights, "--threads=100000", expect=1)
+            self.assertIn("error: --threads is 100000\n  fix: use 1 to 1024", result.stderr)
+
+    def test_threads_of_the_environment(self):
+        result = self.carafe("train", "--solver=solver.prototxt", env={"OMP_NUM_THREADS": "100000"}, expect=1)
+        self.assertIn("error: OMP_NUM_THREADS is 100000\n  fix: use 0 to 1024", result.stderr)
+
+    def test_algorithm_of_the_environment(self):
+        result = self.carafe("train", "--solver=solver.prototxt", env={"CARAFE_ALGORITHM": "fft"}, expect=1)
+        self.assertIn('error: --algorithm is "fft"', result.stderr)
 
     def test_gpu_without_one(self):
         self.expect_error("no GPU", "train", "--solver=solver.prototxt", "--gpu=0")

@@ -38,6 +38,10 @@ class Help(CarafeTest):
         result = self.carafe("train", "--solver=solver.prototxt", "--wieghts=x", expect=1)
         self.assertEqual(result.stderr, "error: unknown flag --wieghts\n  fix: did you mean --weights?\n")
 
+    def test_a_misspelt_flag_is_named_before_the_one_that_is_missing(self):
+        result = self.carafe("train", "--solvr=solver.prototxt", expect=1)
+        self.assertEqual(result.stderr, "error: unknown flag --solvr\n  fix: did you mean --solver?\n")
+
     def test_missing_flag(self):
         self.assertIn("--solver is required", self.carafe("train", expect=1).stderr)
 
@@ -46,6 +50,17 @@ class Help(CarafeTest):
 
     def test_layers_are_those_of_the_docs(self):
         self.assertEqual(self.carafe("layers", "--markdown").stdout, (ROOT / "docs/layers.md").read_text())
+
+    def test_options_are_those_of_the_docs(self):
+        self.assertEqual(self.carafe("options", "--markdown").stdout, (ROOT / "docs/options.md").read_text())
+
+    def test_help_shows_choices_range_default_and_source(self):
+        text = " ".join(self.carafe("train", "--help").stdout.split())
+        self.assertIn("--sum auto|owners|halving allreduce: every rank sums its part (owners), or halving and doubling; "
+                      "default: auto", text)
+        self.assertIn("--workers NUMBER replicas of the net in each rank, each with --threads threads (1 to 4096); default: 1",
+                      text)
+        self.assertIn("in the solver: exchange_timeout; default: -1", text)
 
     def test_time_prints_the_lines_that_scripts_read(self):
         log = self.log_of(self.carafe("time", "-model", "net.prototxt", "-iterations", "2"))

@@ -3,6 +3,7 @@
 import math
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -68,6 +69,20 @@ class Install(CarafeTest):
         library = next(self.prefix.rglob("libcarafe.so"))
         dynamic = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True).stdout
         self.assertNotIn(str(BUILD), dynamic)
+
+    def test_no_library_is_looked_for_in_the_current_folder(self):
+        files = [BUILD / "tools/carafe", *BUILD.glob("lib/*.so"), *BUILD.glob("python/caffe/*.so"),
+                 *self.prefix.rglob("*.so"), self.prefix / "bin/carafe"]
+        for file in files:
+            dynamic = subprocess.run(["readelf", "-d", file], check=True, capture_output=True, text=True).stdout
+            for entries in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic):
+                self.assertNotIn("", entries.split(":"), f"{file}: {entries}")
+        # No program starts with this one.
+        libraries = subprocess.run(["ldd", BUILD / "tools/carafe"], check=True, capture_output=True, text=True).stdout
+        planted = re.search(r"libfmt\.so\S*", libraries).group()
+        self.write(planted, "not a library")
+        for program in (BUILD / "tools/carafe", self.prefix / "bin/carafe"):
+            self.assertRegex(self.run_program(program, "--version").stdout, r"^carafe \d")
 
     def write_colours(self):
         """A net that finds the colour of a picture: the scores are the channel means (after the mean) over 100."""

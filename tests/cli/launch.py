@@ -73,6 +73,36 @@ class Launch(CarafeTest):
             self.assertIn("2 workers on 1 host", result.stderr)
             self.assertEqual((self.dir / "snap/small_iter_40.caffemodel").read_bytes(), expected)
 
+    def wait_until_gone(self, process):
+        """A process that was killed stays a zombie until its new parent has looked."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                if pathlib.Path("/proc", process, "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                    return
+            except OSError:
+                return
+            time.sleep(0.05)
+        self.fail(f"process {process} is still there")
+
+    def test_an_mpirun_that_does_not_end_is_ended_with_all_its_processes(self):
+        """The program in its place starts rank 0 only, and a process of its own that ignores SIGTERM."""
+        self.need("openmpi")
+        folder = self.dir / "bin"
+        folder.mkdir()
+        (folder / "mpirun.openmpi").write_text(
+            "#!/bin/bash\nwhile [ \"${1##*/}\" != carafe ]; do shift; done\ntrap '' TERM\n"
+            "setsid sleep 1000 & echo $! >daemon\necho $$ >mpirun\n\"$@\"\nwhile true; do sleep 1000; done\n")
+        (folder / "mpirun.openmpi").chmod(0o755)
+        env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+        for arguments, text in ((("--solver=none.prototxt",), "although rank 0 on \\S+ has \\(with code 1\\)"),
+                                (("--solver=solver.prototxt", "--comm_timeout=2"), "has \\(with code 0\\)")):
+            result = self.carafe("launch", "-n", 2, "--mpi=openmpi", "--", "train", *arguments, env=env, expect=1)
+            self.assertRegex(result.stderr, "error: rank 1, which has not started, has not ended, " + text if "code 1" in text
+                             else text)
+            for name in ("mpirun", "daemon"):
+                self.wait_until_gone((self.dir / name).read_text().strip())
+
     def test_the_exit_code_is_that_of_the_ranks(self):
         self.need("openmpi")
         result = self.carafe("launch", "-n", 2, "--", "train", "--solver=none.prototxt", expect=1)
@@ -105,6 +135,12 @@ class Launch(CarafeTest):
             result = self.carafe("launch", *arguments, expect=1)
             self.assertIn(words, result.stderr)
             self.assertIn("fix:", result.stderr)
+
+    def test_variables_that_stand_for_options_reach_other_hosts(self):
+        self.need("openmpi")
+        result = self.carafe("launch", "-H", "a:1,b:1", "--mpi=openmpi", "--dry-run", "--", "train", "--solver=s",
+                             env={"CARAFE_ALGORITHM": "gemm"})
+        self.assertIn("-x CARAFE_ALGORITHM", result.stdout)
 
     def mpmd(self, first, second, expect, mpi="openmpi"):
         self.need(mpi)
@@ -324,7 +360,7 @@ class Launch(CarafeTest):
         self.assertEqual([{frozenset(numbers(text)) for text in lists} for _, lists in sorted(found.items())],
                          [{frozenset(cores)}] * 2)
         result = self.carafe("train", "--solver=solver.prototxt", "--pin=yes", expect=1)
-        self.assertIn('error: --pin is "yes"\n  fix: use on or off', result.stderr)
+        self.assertIn('error: --pin is "yes"\n  fix: use one of off, on', result.stderr)
 
     def test_stats_name_a_slow_rank_and_who_waits_for_it(self):
         """Rank 1's copies of the pictures have a million times as many pixels, so it waits long for its data."""
@@ -358,6 +394,7 @@ class Launch(CarafeTest):
         self.assertEqual(int(last.group(2)), round(100 * late / 20))
 
     def test_a_trace_holds_nested_spans_and_messages_of_every_rank(self):
+        self.write_net(batch=200)  # iterations far longer than the error of the clocks' alignment
         self.carafe("train", "--solver=solver.prototxt", "--trace=trace.json", "--trace_iterations=5:8",
                     "--stats=stats.csv", ranks=2)
         events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]

@@ -69,7 +69,7 @@ class Models(CarafeTest):
     def test_summary_is_a_table_for_people(self):
         out = self.carafe("summary", "models/resnet50/train_val.prototxt").stdout
         self.assertIn("fc1000", out)
-        self.assertIn("ilsvrc12_train_lmdb is not there; it is assumed to give 32x3x224x224", out)
+        self.assertIn("ilsvrc12_train_lmdb does not exist; assuming batches of 32x3x224x224", out)
         widths = {len(line) for line in out.splitlines() if line.startswith("----")}
         self.assertEqual(len(widths), 1)
         self.assertLess(widths.pop(), 140)
@@ -80,7 +80,7 @@ class Models(CarafeTest):
     def test_records_of_unknown_size_need_a_shape(self):
         self.write_net(replace=[("digits_train_lmdb", "gone_lmdb")])
         result = self.carafe("summary", "net.prototxt", expect=1)
-        self.assertIn("gone_lmdb is not there, and nothing says how large its records are\n  fix: ", result.stderr)
+        self.assertIn("gone_lmdb does not exist, and no setting gives the size of its records\n  fix: ", result.stderr)
         self.assertEqual(self.summary("net.prototxt", "--data_shape=3,9,9")["layers"][0]["tops"][0]["shape"],
                          [16, 3, 9, 9])
         self.assertIn("--data_shape needs three numbers", self.carafe("check", "net.prototxt", "--data_shape=3,9",

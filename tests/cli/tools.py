@@ -77,6 +77,29 @@ class Tools(CarafeTest):
             out = self.carafe("summary", "features.prototxt").stdout
             self.assertIn(f"20x{channels}x{size}x{size}", out)
 
+    def test_a_backend_is_given_as_pmls_gives_it(self):
+        """compute_image_mean DB OUT leveldb, and convert_cifar_data --backend=leveldb."""
+        for number, backend in enumerate((("lmdb",), ("--backend=lmdb",), ())):
+            self.carafe("compute_image_mean", "digits_test_lmdb", f"mean{number}", *backend)
+        means = [(self.dir / f"mean{number}").read_bytes() for number in range(3)]
+        self.assertEqual(means[0], means[1])
+        self.assertEqual(means[0], means[2])
+        self.assertIn("digits_test_lmdb", self.carafe("compute_image_mean", "digits_test_lmdb", "mean3", "leveldb",
+                                                      expect=1).stderr)
+        batches = self.dir / "batches"
+        batches.mkdir()
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            (batches / name).write_bytes(bytes(3073 * 2))
+        self.carafe("convert_cifar_data", "--backend=leveldb", "batches", ".")
+        self.assertTrue((self.dir / "cifar10_train_leveldb").is_dir())
+
+    def test_a_command_that_is_not_distributed_runs_once(self):
+        result = self.carafe("compute_image_mean", "digits_test_lmdb", "mean", ranks=3)
+        self.assertEqual(result.stderr.count("Write to mean"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("compute_image_mean was started by mpirun"), 1, result.stderr)
+        result = self.carafe("check", "net.prototxt", ranks=2)
+        self.assertEqual(result.stdout.count("is fine"), 1, result.stdout)
+
     def test_extract_features_is_a_program_of_its_own_too(self):
         self.train()
         subprocess.run([BUILD / "tools/extract_features", "snap/small_iter_100.caffemodel", "net.prototxt", "ip", "ip_lmdb",

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from cli import BUILD, CarafeTest, difference, main, weights  # noqa: E402
+from cli import BUILD, TIMEOUT, CarafeTest, difference, main, weights  # noqa: E402
 import subprocess
 
 PREFIX = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.cpp:\d+\] ")
@@ -58,7 +58,7 @@ class Train(CarafeTest):
             log = "\n".join(self.log_of(self.carafe("train", "--solver=solver.prototxt", *flags, ranks=2)))
             self.assertEqual(re.findall(r"^exchange plan: (\w+):", log, re.M), [plan])
         self.write_solver(max_iter=2, more='exchange: "gossip"\n')
-        self.assertIn('there is no exchange "gossip"\n  fix: take one of those that are built: allreduce, server, tree',
+        self.assertIn('solver.prototxt:16:1: error: exchange is "gossip"\n  fix: use one of allreduce, auto, local, server, sfb, ssp, tree',
                       self.carafe("train", "--solver=solver.prototxt", expect=1).stderr)
         self.carafe("train", "--solver=solver.prototxt", "--exchange=server")
 
@@ -93,12 +93,17 @@ class Train(CarafeTest):
             whole = (self.dir / "snap/small_iter_200.caffemodel").read_bytes()
             for file in (self.dir / "snap").iterdir():
                 file.unlink()
+            self.write_solver(max_iter=1000000, snapshot=100)  # so that it runs, however late it is killed
             process = self.start("train", "--solver=solver.prototxt", ranks=ranks)
             self.wait_for(process, "Snapshotting solver state to binary proto file snap/small_iter_100")
             while not (self.dir / "snap/small_iter_100.solverstate").exists():
                 time.sleep(0.01)
             subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=True)
-            process.communicate(timeout=60)
+            process.communicate(timeout=TIMEOUT)
+            for file in (self.dir / "snap").glob("small_iter_*"):
+                if not file.name.startswith("small_iter_100."):
+                    file.unlink()
+            self.write_solver(max_iter=200, snapshot=100)
             result = self.carafe("train", "--solver=solver.prototxt", "--snapshot=auto", ranks=ranks)
             self.assertIn("Restoring previous solver status from snap/small_iter_", result.stderr)
             self.assertEqual((self.dir / "snap/small_iter_200.caffemodel").read_bytes(), whole, f"{ranks} ranks")
@@ -132,8 +137,24 @@ class Train(CarafeTest):
         result = self.finish(process)
         self.assertEqual(result.returncode, expect, result.stderr)
         snapshots = sorted(p.suffix for p in (self.dir / "snap").glob("small_iter_*"))
-        self.assertEqual(snapshots, [".caffemodel", ".solverstate"])
+        self.assertEqual(snapshots, [".caffemodel", ".manifest", ".solverstate"])
         self.assertEqual(result.stderr.count("Optimization stopped early."), 1, result.stderr)
+        iteration = int(re.search(r"small_iter_(\d+)", str(next((self.dir / "snap").glob("small_iter_*"))))[1])
+        self.assertRegex(result.stderr, rf"\] stopped at iteration {iteration}; .* the same command with --snapshot=auto\n$")
+
+    def test_a_stop_without_a_snapshot_is_said(self):
+        self.write_solver(max_iter=1000000, more="snapshot_after_train: false\n")
+        process = self.start("train", "--solver=solver.prototxt")
+        self.wait_for(process, "Iteration 20 ")
+        process.send_signal(signal.SIGINT)
+        self.assertRegex(self.finish(process).stderr, r"stopped at iteration \d+, without a snapshot")
+
+    def test_a_trace_that_cannot_be_written_is_found_before_training(self):
+        self.write_solver(max_iter=20)
+        for ranks in (1, 2):
+            result = self.carafe("train", "--solver=solver.prototxt", "--trace=nope/x.json", ranks=ranks, expect=1)
+            self.assertIn("nope/x.json", result.stderr)
+            self.assertNotIn("Iteration 0", result.stderr)
 
     def test_sigint_stops_with_exit_0(self):
         self.stop_with(signal.SIGINT, 1, 0)
@@ -177,6 +198,29 @@ class Train(CarafeTest):
             self.assertGreater(len(weights(state.with_suffix(".caffemodel"))), 0)
             state.unlink()
 
+    def test_reduce_buckets_of_nvcaffe_sets_the_size_of_buckets(self):
+        self.write_solver(max_iter=2)
+        net = self.dir / "net.prototxt"
+        net.write_text("reduce_buckets: 2\n" + net.read_text())
+        log = "\n".join(self.log_of(self.carafe("train", "--solver=solver.prototxt", ranks=2)))
+        self.assertIn("reduce_buckets of NVCaffe is read as --bucket_mb=0.0112\n", log)  # 5,874 floats in two
+        log = "\n".join(self.log_of(self.carafe("train", "--solver=solver.prototxt", "--bucket_mb=1", ranks=2)))
+        self.assertNotIn("reduce_buckets of NVCaffe is read", log)
+
+    def test_flags_of_glog(self):
+        self.write_solver(max_iter=3)
+        train = ("train", "--solver=solver.prototxt")
+        result = self.carafe(*train, "-logtostderr=1", "-alsologtostderr", "--v", "1", "--nocolorlogtostderr")
+        self.assertIn("Optimization Done.", result.stderr)
+        self.assertNotIn("Optimization Done.", self.carafe(*train, "-minloglevel=1").stderr)
+        self.assertNotIn("Optimization Done.", self.carafe(*train, env={"GLOG_minloglevel": "2"}).stderr)
+        (self.dir / "logs").mkdir()
+        self.carafe(*train, "--log_dir", "logs")
+        self.assertIn("Optimization Done.", (self.dir / "logs/carafe.INFO").read_text())
+        self.assertIn('minloglevel is "x"', self.carafe(*train, "--minloglevel=x", expect=1).stderr)
+        self.assertIn("--log_dir has no value", self.carafe(*train, "--log_dir", expect=1).stderr)
+        self.assertIn("cannot be opened", self.carafe(*train, "--log_dir=net.prototxt/x", expect=1).stderr)
+
     def test_two_runs_at_once_do_not_share_their_files(self):
         self.write_solver(max_iter=1000000)
         first = self.start("train", "--solver=solver.prototxt")
@@ -215,7 +259,7 @@ class Train(CarafeTest):
         self.assertIn("exchange plan: server: ", result.stderr)
         self.assertNotRegex(result.stderr, plan.format(43))
         for more, flags, words in (("exchange_timeout: 5\n", [], "is for --exchange=server, not for allreduce"),
-                                   ('exchange: "server" exchange_timeout: 1e6\n', [], "exchange_timeout in the solver is 1000000"),
+                                   ('exchange: "server" exchange_timeout: 1e6\n', [], "solver.prototxt:16:20: error: exchange_timeout is 1000000"),
                                    ("", ["--exchange=server", "--timeout=nan"], "--exchange_timeout is nan")):
             self.write_solver(max_iter=2, more=more)
             result = self.carafe("train", "--solver=solver.prototxt", *flags, ranks=2, expect=1)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A rank that dies, hangs or is cut off ends the others, at whatever moment: with an error that names it, its host and
-what was awaited; with a code that is not 0, with nothing left on the hosts and with whole snapshots. Needs root and
-iproute2 (cluster.sh)."""
+"""A rank that dies, hangs or is cut off ends the others, at any moment: with an error that names it, its host and what was
+waited for; with an exit code other than 0, with no process left on the hosts and with whole snapshots. Needs root and
+iproute2 (cluster.sh). Nothing here depends on how fast the machine is: moments are conditions that are waited for, and time
+limits only turn a hang into a failure."""
 import os
 import pathlib
 import random
@@ -17,7 +18,11 @@ from cli import CARAFE, main  # noqa: E402
 from cluster import CLUSTER, ClusterTest, cluster, cluster_environment  # noqa: E402
 
 COMM_TIMEOUT = 5  # seconds
-BOUND = 45  # seconds for any end: the patience of ranks and launcher, on a machine that has much else to do
+HANG = 300  # seconds after which a wait has failed: far more than any of them takes, even on a busy machine
+# Open MPI waits so many seconds before it asks the other ranks to end, and again before it kills them (decision 7). Where
+# ranks notice by themselves what happened, they report it long before; where only mpirun tells them, the second wait is all
+# that they have, however busy the machine is.
+KILL_TIMEOUT, LONG_KILL_TIMEOUT = 4, 20
 
 # Keeps the code of its rank; not for ranks that are killed, for the launcher is to see that.
 KEEP_CODE = """#!/bin/sh
@@ -30,22 +35,23 @@ exit $code
 
 # What ranks wait for: in training, when a snapshot may be near, and in a test.
 STEP = (r"(the votes of step \d+|the sum of the gradients of \S+( \.\. \S+)? in step \d+|"
-        r"whether all ranks are well|a sum over all ranks)")
+        r"the snapshot|train outputs|a sum over all ranks)")
 TEST = "test results"
 ANYTHING = f"({STEP}|{TEST}|[a-z][\\w ]{{4,}})"
 # What survivors say of rank {}; {} is then what they wait for.
-WAITED = r"error: rank \d on h\d: waited 5\.\d s for {}: {}"
-SILENT = r"error: {} is lost: no sign of life for 1\d\.\d s; awaited here: {}"  # while a test or snapshot is announced
-BROKEN = r"error: {} is lost: the connection .* is broken: .*; awaited here: {}"
-TOLD_TO_END = r"was told to end .* waits for (?:.*, )?{}\b.*: {}"
-NOT_STARTED = r"error: rank \d on h\d waited 5\.0 s for all ranks to start"  # inside of MPI_Init, which names nobody
-NOT_INTRODUCED = r"error: rank \d on h\d waited 5 s for (the other ranks to connect|{}|rank \d to start)"
+WAITED = r"error: rank \d on h\d: waited \d+\.\d s for {}: {}"
+SILENT = r"error: {} is lost: no sign of life for \d+\.\d s; this rank was waiting for: {}"  # while a test or snapshot is announced
+BROKEN = r"error: {} is lost: the connection .* is broken: .*; this rank was waiting for: {}"
+# In a snapshot, rank 0 sends to all and cannot say who has not received it.
+TOLD_TO_END = r"got SIGTERM while it waits for (?:(?:.*, )?{}\b.*|the others to receive what was sent): {}"
+NOT_STARTED = r"error: rank \d on h\d waited \d+\.\d s for all ranks to start"  # inside of MPI_Init, which names nobody
+NOT_INTRODUCED = r"error: rank \d on h\d waited \d+ s for (the other ranks to connect|{}|rank \d to start)"
 
 
 class Job:
     """Three ranks that train, one on each of h1 to h3."""
 
-    def __init__(self, test, mpi, tcp, keep_codes):
+    def __init__(self, test, mpi, tcp, keep_codes, kill_timeout):
         self.test = test
         (test.dir / "keep_code").write_text(KEEP_CODE)
         (test.dir / "keep_code").chmod(0o755)
@@ -55,16 +61,17 @@ class Job:
             self.process = subprocess.Popen(
                 [CLUSTER, "run", "-n", "3", *keeper, CARAFE, "train", "--solver=solver.prototxt",
                  f"--comm_timeout={COMM_TIMEOUT}"], cwd=test.dir, stdout=output, stderr=output,
-                env={**cluster_environment(mpi), "CARAFE_TCP": tcp}, start_new_session=True)
+                env={**cluster_environment(mpi), "CARAFE_TCP": tcp,
+                     "OMPI_MCA_odls_base_sigkill_timeout": str(kill_timeout)}, start_new_session=True)
 
     def output(self):
         return (self.test.dir / "output").read_text()
 
     def wait_until(self, what, condition, pause=0.002):
-        end = time.time() + 60
+        end = time.time() + HANG
         while not condition():
             self.test.assertIsNone(self.process.poll(), self.output())
-            self.test.assertLess(time.time(), end, f"not within 60 s: {what}\n{self.output()}")
+            self.test.assertLess(time.time(), end, f"not within {HANG} s: {what}\n{self.output()}")
             time.sleep(pause)
 
     def signal(self, rank, number):
@@ -97,7 +104,8 @@ def before_the_first_step(job):
 
 
 def in_training(job):
-    job.wait_until("the second snapshot", (job.test.dir / "snap/small_iter_100.solverstate").exists)
+    job.wait_until("the second snapshot", (job.test.dir / "snap/small_iter_100.manifest").exists)  # its last file
+    job.wait_until("training after it", lambda: "Iteration 120 " in job.output() or "Iteration 100, Testing" in job.output())
 
 
 def in_a_test(job):
@@ -109,7 +117,7 @@ def in_a_test(job):
 def while_a_snapshot_is_written(job, names="snap/*.tmp.*"):
     folder = job.test.dir
     in_training(job)
-    end = time.time() + 60
+    end = time.time() + HANG
     while time.time() < end:
         if not any(folder.glob(names)):
             continue
@@ -122,7 +130,7 @@ def while_a_snapshot_is_written(job, names="snap/*.tmp.*"):
 
 
 def at_the_end(job):
-    """The last snapshot is being written, or was; the last test and the farewell follow."""
+    """The last snapshot is being written, or was; the last test, which lasts for minutes, and the farewell follow."""
     folder = job.test.dir
     job.wait_until("the last snapshot", lambda: any(folder.glob("snap/small_iter_150.*")), pause=0)
     job.signal(0, signal.SIGSTOP)
@@ -138,23 +146,23 @@ class Failures(ClusterTest):
             solver = solver.replace("test_iter: 5", "test_iter: 10000000").replace("test_interval: 50",
                                                                                    "test_interval: 100")
             solver += "test_initialization: false\n"
-        elif moment is at_the_end:  # the last test is long enough to be met
-            solver = solver.replace("test_iter: 5", "test_iter: 300").replace("test_interval: 50", "test_interval: 150")
+        elif moment is at_the_end:
+            solver = solver.replace("test_iter: 5", "test_iter: 10000000").replace("test_interval: 50",
+                                                                                   "test_interval: 150")
             solver += "test_initialization: false\n"
         else:
             solver = solver.replace("test_interval: 50", "test_interval: 1000000")
         self.write("solver.prototxt", solver)
 
-    def fail_at(self, moment, fault, rank, mpi="openmpi", tcp="on"):
+    def fail_at(self, moment, fault, rank, mpi="openmpi", tcp="on", kill_timeout=KILL_TIMEOUT):
         """Kills, stops or cuts off a rank at this moment; returns what was said. Checks how the others end."""
         self.need(mpi)
         shutil.rmtree(self.dir / "snap", ignore_errors=True)
         self.write_solver_for(moment)
-        job = Job(self, mpi, tcp, keep_codes=fault != "kill")
+        job = Job(self, mpi, tcp, keep_codes=fault != "kill", kill_timeout=kill_timeout)
         try:
             job.find_ranks()
             paused = moment(job)
-            begin = time.time()
             if fault == "cut":
                 self.addCleanup(cluster, "heal", rank + 1)
                 cluster("cut", rank + 1)
@@ -163,24 +171,22 @@ class Failures(ClusterTest):
             if paused is not None and (fault == "cut" or paused != rank):
                 job.signal(paused, signal.SIGCONT)
             try:
-                job.process.wait(timeout=90)
+                job.process.wait(timeout=HANG)
             except subprocess.TimeoutExpired:
                 self.fail(f"the job does not end:\n{job.output()}\n{self.left_on_hosts()}")
-            seconds = time.time() - begin
-            self.check_nothing_is_left(20)
+            self.check_nothing_is_left()
         finally:
             job.clean_up()
             if fault == "cut":
                 cluster("heal", rank + 1)
         output = job.output()
         self.assertNotEqual(job.process.returncode, 0, output)
-        self.assertLess(seconds, BOUND, output)
         self.check_codes(rank, output)
         self.check_newest_snapshot(job)
         return output
 
-    def check_nothing_is_left(self, patience):
-        end = time.time() + patience
+    def check_nothing_is_left(self):
+        end = time.time() + HANG
         while (left := self.left_on_hosts()) and time.time() < end:
             time.sleep(0.2)
         self.assertEqual(left, [], "processes are left")
@@ -196,7 +202,7 @@ class Failures(ClusterTest):
         """A run goes on from the newest one, and nothing lies beside but what a writer that was killed leaves."""
         states = [int(p.stem.rsplit("_", 1)[1]) for p in self.dir.glob("snap/*.solverstate")]
         for left in self.dir.glob("snap/small_iter_*"):
-            self.assertRegex(left.name, r"^small_iter_\d+\.(caffemodel|solverstate)(\.tmp\.\d+)?$")
+            self.assertRegex(left.name, r"^small_iter_\d+\.(caffemodel|solverstate|manifest)(\.tmp\.\d+)?$")
         if not states:
             return
         self.write_solver(max_iter=max(states) + 1)
@@ -215,10 +221,11 @@ class Failures(ClusterTest):
             with self.subTest(moment=moment.__name__, rank=rank):
                 output = self.fail_at(moment, "kill", rank)
                 self.assert_named(output, rank, awaited, BROKEN)
-                self.assertRegex(output, rf"rank {rank} .*on node h{rank + 1} exited on signal 9")
+                # mpirun names the first end that it hears of: on a busy machine that may be one of the others'.
+                self.assertRegex(output, rf"rank {rank} .*on node h{rank + 1} exited on signal 9|processes exited with non-zero status")
 
     def test_without_sockets_it_is_named_when_mpirun_ends_the_others(self):
-        output = self.fail_at(in_training, "kill", 1, tcp="off")
+        output = self.fail_at(in_training, "kill", 1, tcp="off", kill_timeout=LONG_KILL_TIMEOUT)
         self.assert_named(output, 1, STEP, TOLD_TO_END)
         self.assertRegex(output, r"rank 1 .*on node h2 exited on signal 9")
 

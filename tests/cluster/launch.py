@@ -7,15 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from cli import CARAFE, main  # noqa: E402
-from cluster import RUN_DIR, ClusterTest, cluster, cluster_environment  # noqa: E402
-
-# What the launchers call instead of ssh (docs/running.md), and the only network of the hosts.
-REMOTE_SHELL = {"OMPI_MCA_plm_rsh_agent": str(RUN_DIR / "agent"), "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-                "OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_pml": "ob1",
-                "OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_mpi_yield_when_idle": "1",
-                "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(RUN_DIR / "agent"),
-                "UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp,self,sysv,posix"}
-
+from cluster import REMOTE_SHELL, ClusterTest, cluster, cluster_environment  # noqa: E402
 
 class Launch(ClusterTest):
     def launch(self, *arguments, flags=()):

@@ -52,10 +52,9 @@ class Traffic(ClusterTest):
         self.expect(self.per_step(4, 2), two_hosts)
         self.expect(self.per_step(2, 1, "--workers=2"), two_hosts)
 
-    def test_ranks_that_are_no_neighbours_send_for_themselves(self):
-        # Ranks 0 and 2 on h1, 1 and 3 on h2: each sends a quarter to either rank of the other host, and the sum of its
-        # own quarter, so the host sends g = 2 times as much.
-        self.expect(self.per_step(4, 2, CLUSTER_MPI_ARGS="--map-by slot --rank-by node"), [2, 2, 0, 0])
+    def test_ranks_that_are_no_neighbours_are_summed_inside_their_host_too(self):
+        # Ranks 0 and 2 on h1, 1 and 3 on h2: 2n(H-1)/H per host, as with neighbours.
+        self.expect(self.per_step(4, 2, CLUSTER_MPI_ARGS="--map-by slot --rank-by node"), [1, 1, 0, 0])
 
     def test_the_server_gets_one_gradient_per_host(self):
         self.expect(self.per_step(4, 1, "--exchange=server"), [3, 1, 1, 1])

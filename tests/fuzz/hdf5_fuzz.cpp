@@ -8,6 +8,7 @@
 #include "carafe/data/hdf5_rows.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
+#include "carafe/solvers/training_state.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/hdf5_samples.h"
 
@@ -73,7 +74,8 @@ void ReadAsRows(const std::string& path) {
   std::ofstream(list) << path << '\n';
   const Hdf5Rows rows(list, {"data_rows", "label_rows"});
   Hdf5Reader<float> reader(rows);
-  for (int64_t i = 0; i < std::min<int64_t>(rows.size(), 20); ++i) reader.Row(true, 1, 0, i);
+  for (int64_t i = 0; i < std::min<int64_t>(rows.size(), 20); ++i)
+    reader.Row(rows.ShuffledRow(/*key=*/1, /*epoch=*/0, i));
 }
 
 }  // namespace
@@ -84,17 +86,35 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = (fuzz::Folder() / "input.solverstate.h5").string();
   std::filesystem::remove(path);
   carafe::Solver<float>& solver = fuzz::TheSolver();
-  static const std::string weights = carafe::WriteSnapshot(solver, carafe::CarafeState{}).weights;
+  static const std::string weights = carafe::WriteSnapshot(solver, carafe::TrainingState{}).weights;
   FuzzedDataProvider recipe(data, size);
-  for (const char* name : {"data/ip/0", "data/ip/1", "data/ip/2", "diff/ip/0", "iter",
-                           "current_step", "history/0", "history/1", "history/x", "carafe/seed",
-                           "carafe/samples_seen", "carafe/plan", "data_rows", "label_rows"}) {
+  for (const char* name : {"data/ip/0",
+                           "data/ip/1",
+                           "data/ip/2",
+                           "diff/ip/0",
+                           "iter",
+                           "current_step",
+                           "history/0",
+                           "history/1",
+                           "history/x",
+                           "carafe/seed",
+                           "carafe/samples_seen",
+                           "carafe/plan",
+                           "carafe/rate_policy/step",
+                           "carafe/rate_policy/plateau/losses",
+                           "carafe/training_plan",
+                           "tensors/0/name",
+                           "tensors/0/shape",
+                           "tensors/0/first",
+                           "tensors/0/data",
+                           "data_rows",
+                           "label_rows"}) {
     if (recipe.ConsumeBool()) fuzz::AddDataset(recipe, path, name);
   }
   if (recipe.ConsumeBool()) carafe::AddHdf5Text(path, "learned_net", weights);
   if (!std::filesystem::exists(path)) return 0;
   fuzz::Try([&] { carafe::LoadWeights(solver.stream(), path, solver.net()); });
-  fuzz::Try([&] { carafe::ReadSnapshot(path, solver); });
+  fuzz::Try([&] { carafe::Apply(carafe::ReadSnapshot(path, solver), /*rows=*/4, solver); });
   fuzz::Try([&] { fuzz::ReadAsRows(path); });
   return 0;
 }

@@ -1,7 +1,8 @@
-// A .solverstate: as it is, and with the path of weights that exist put in, so that what follows
+// A .solverstate: unchanged, and with the path of weights that exist put in, so that what follows
 // the weights is reached too.
 #include "carafe/comm/group.h"
 #include "carafe/solvers/snapshot.h"
+#include "carafe/solvers/training_state.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace carafe::fuzz {
@@ -24,8 +25,12 @@ Solver<float>& TheSolver() {
 }
 
 const std::string& Weights() {
-  static const std::string path = WriteSnapshot(TheSolver(), CarafeState{}).weights;
+  static const std::string path = WriteSnapshot(TheSolver(), TrainingState{}).weights;
   return path;
+}
+
+void Resume(const std::string& path) {
+  Apply(ReadSnapshot(path, TheSolver()), /*rows=*/4, TheSolver());
 }
 
 }  // namespace
@@ -36,13 +41,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Folder();
   const std::string weights = fuzz::Weights();
   const std::string path = fuzz::WriteInput("input.solverstate", data, size);
-  fuzz::Try([&] { carafe::ReadSnapshot(path, fuzz::TheSolver()); });
+  fuzz::Try([&] { fuzz::Resume(path); });
   carafe::SolverState state;
   if (!state.ParseFromArray(data, static_cast<int>(size))) return 0;
   state.set_learned_net(weights);
   const std::string whole = state.SerializeAsString();
   fuzz::WriteInput("input.solverstate", reinterpret_cast<const uint8_t*>(whole.data()),
                    whole.size());
-  fuzz::Try([&] { carafe::ReadSnapshot(path, fuzz::TheSolver()); });
+  fuzz::Try([&] { fuzz::Resume(path); });
   return 0;
 }

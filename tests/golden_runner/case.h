@@ -15,12 +15,18 @@
 
 namespace carafe::golden {
 
+// What the variable CARAFE_ALGORITHM asks for, for every net.
+const AlgorithmChoices& Algorithms();
+
 using Json = nlohmann::json;
 
 // What the command line says to all cases.
 struct Options {
   std::string tools;  // folder of the command line tools
   int threads = 1;
+  int gpu = -1;  // where nets run; -1: on the CPU
+
+  Device& device() const { return gpu < 0 ? CpuDevice() : CudaDevice(gpu); }
 };
 
 struct Case {
@@ -38,10 +44,7 @@ struct Case {
   bool Has(const char* key) const { return entry.contains(key) && !entry[key].is_null(); }
   // How much wider tolerances are where CARAFE_ALGORITHM forces Winograd's large tiles upon all
   // convolutions that can have them, however few their channels.
-  static double Width() {
-    const char* algorithm = std::getenv("CARAFE_ALGORITHM");
-    return algorithm != nullptr && std::string(algorithm).starts_with("winograd") ? 10 : 1;
-  }
+  static double Width() { return Algorithms().asked.starts_with("winograd") ? 10 : 1; }
   Tolerance tolerance() const {
     return {Get("exact", false) ? 0.0 : Width() * Get("rtol", 1e-4), Width() * Get("atol", 1e-6)};
   }

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "carafe/data/source.h"
+#include "carafe/data/database.h"
 #include "nets.h"
 #include "tools.h"
 
@@ -15,7 +15,7 @@ void RunConvert(const Case& c, Report& report) {
   args.push_back("convert.tmp");
   RunTool(c, c.Text("tool"), args);
   const Arrays expected = Arrays::Read(c.Text("expected"));
-  const std::unique_ptr<Source> source = OpenLmdb("convert.tmp");
+  const std::unique_ptr<Database> source = OpenLmdb("convert.tmp");
   const int64_t count = source->size();
   std::vector<std::string> keys;
   Array label = Array::Of({count}, {}), encoded = Array::Of({count}, {});

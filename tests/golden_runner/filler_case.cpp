@@ -48,7 +48,7 @@ void CheckRowSums(const std::string& name, double expected, const Array& array, 
 }  // namespace
 
 void RunFiller(const Case& c, Report& report) {
-  Stream stream(CpuDevice(), c.options.threads);
+  Stream stream(c.options.device(), c.options.threads);
   const NetSpec spec = LoadNetSpec(c.Text("path"));
   RequireLayerTypes(spec.param);
   Net<float> net(spec, StateOf(spec, TRAIN));

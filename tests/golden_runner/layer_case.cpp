@@ -41,15 +41,17 @@ class LayerCase {
         report_(report),
         base_(c.Get<std::string>("dir", "layers") + "/" + c.name()),
         arrays_(Arrays::Read(base_ + ".npz")),
-        stream_(CpuDevice(), c.options.threads) {}
+        stream_(c.options.device(), c.options.threads) {}
 
   void Run() {
     const NetSpec spec = LoadNetSpec(base_ + ".prototxt");
     RequireLayerTypes(spec.param);
     if (case_.Has("h5out")) std::filesystem::remove(case_.Text("h5out"));
     {
-      Net<float> net(spec, StateOf(spec, PhaseOf(case_, 0), case_.Get("level", 0),
-                                   case_.Get("stages", Strings())));
+      Net<float> net(
+          spec,
+          StateOf(spec, PhaseOf(case_, 0), case_.Get("level", 0), case_.Get("stages", Strings())),
+          Algorithms());
       net.Initialise(stream_, /*seed=*/1);
       if (std::getenv("CARAFE_SHARE_MEMORY") != nullptr) ShareMemory(net);
       SetParams(stream_, arrays_, net);

@@ -61,10 +61,10 @@ void CompareSavedHdf5(Stream& stream, const Net<float>& net, const std::string& 
 void RunModel(const Case& c, Report& report) {
   const std::string folder = c.Text("dir") + "/";
   const Arrays arrays = Arrays::Read(folder + c.name() + ".npz");
-  Stream stream(CpuDevice(), c.options.threads);
+  Stream stream(c.options.device(), c.options.threads);
   const NetSpec spec = LoadNetSpec(folder + c.Text("net"));
   RequireLayerTypes(spec.param);
-  Net<float> net(spec, StateOf(spec, PhaseOf(c, 1)));
+  Net<float> net(spec, StateOf(spec, PhaseOf(c, 1)), Algorithms());
   net.Initialise(stream, /*seed=*/1);
   const std::string weights = folder + c.Text("weights");
   LoadWeights(stream, weights, net);

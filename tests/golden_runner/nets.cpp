@@ -1,12 +1,20 @@
 #include "nets.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 #include <stdexcept>
 
+#include "carafe/train/options.h"
+
 namespace carafe::golden {
+
+const AlgorithmChoices& Algorithms() {
+  static const AlgorithmChoices choices{.asked = RunOptionsFromEnvironment().algorithm};
+  return choices;
+}
 
 NetState StateOf(const NetSpec& spec, Phase phase, int level,
                  const std::vector<std::string>& stages) {
@@ -94,7 +102,8 @@ void RequireLayerTypes(const NetParameter& net) {
     const std::string& type = layer.type();
     if (!InLibrary(type) && IsCaffeType(type)) missing.insert("layer type " + type);
   }
-  if (!missing.empty()) throw Missing({missing.begin(), missing.end()});
+  if (!missing.empty())
+    throw std::runtime_error(fmt::format("the library lacks {}", fmt::join(missing, ", ")));
 }
 
 Array ArrayOf(const Shape& shape, const std::vector<double>& values) {

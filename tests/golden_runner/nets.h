@@ -13,7 +13,8 @@ NetState StateOf(const NetSpec& spec, Phase phase, int level = 0,
                  const std::vector<std::string>& stages = {});
 Phase PhaseOf(const Case& c, int otherwise);
 
-// Throws Missing for layer types of Caffe that the library lacks.
+// Throws std::runtime_error for layer types of Caffe that the library lacks: else a net that must
+// be rejected would be, for the wrong reason.
 void RequireLayerTypes(const NetParameter& net);
 // Types that Caffe has, whether or not the library does.
 bool IsCaffeType(const std::string& type);

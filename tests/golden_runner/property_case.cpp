@@ -15,9 +15,9 @@ namespace {
 // A net in TRAIN and its passes.
 struct Running {
   explicit Running(const Case& c)
-      : stream(CpuDevice(), c.options.threads), spec(LoadNetSpec(c.Text("path"))) {
+      : stream(c.options.device(), c.options.threads), spec(LoadNetSpec(c.Text("path"))) {
     RequireLayerTypes(spec.param);
-    net = std::make_unique<Net<float>>(spec, StateOf(spec, TRAIN));
+    net = std::make_unique<Net<float>>(spec, StateOf(spec, TRAIN), Algorithms());
     net->Initialise(stream, /*seed=*/1);
   }
   void Forward() {

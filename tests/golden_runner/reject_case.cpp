@@ -12,7 +12,7 @@ namespace {
 void BuildSolver(const Case& c, Stream& stream) {
   const SolverSpec spec = LoadSolverSpec(c.Text("path"));
   RequireLayerTypes(TrainNetOf(spec).spec.param);
-  Solver<float> solver(spec, stream, SolverOptions{});
+  Solver<float> solver(spec, stream, SolverOptions{.algorithms = Algorithms()});
   for (const std::string& weights : spec.param.weights()) {
     LoadWeights(stream, weights, solver.net());
   }
@@ -26,7 +26,7 @@ void BuildSolver(const Case& c, Stream& stream) {
 void BuildNet(const Case& c, Stream& stream) {
   const NetSpec spec = LoadNetSpec(c.Text("path"));
   RequireLayerTypes(spec.param);
-  Net<float> net(spec, StateOf(spec, PhaseOf(c, 0)));
+  Net<float> net(spec, StateOf(spec, PhaseOf(c, 0)), Algorithms());
   net.Initialise(stream, /*seed=*/1);
   if (c.Has("weights")) LoadWeights(stream, c.Text("weights"), net);
   RunContext run{.stream = stream};
@@ -37,7 +37,7 @@ void BuildNet(const Case& c, Stream& stream) {
 }  // namespace
 
 void RunReject(const Case& c, Report& report) {
-  Stream stream(CpuDevice(), c.options.threads);
+  Stream stream(c.options.device(), c.options.threads);
   try {
     if (c.Get("solver", false)) {
       BuildSolver(c, stream);

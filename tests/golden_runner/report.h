@@ -1,7 +1,6 @@
 // What a case found: arrays compared by the rules of tests/golden/README.md, and other checks.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,17 +27,6 @@ class Report {
  private:
   int compared_ = 0;
   std::vector<std::string> failures_;
-};
-
-// Thrown by a case that needs what is not built yet: counted, and not a failure.
-class Missing : public std::runtime_error {
- public:
-  explicit Missing(std::vector<std::string> things)
-      : std::runtime_error("something is missing"), things_(std::move(things)) {}
-  const std::vector<std::string>& things() const { return things_; }
-
- private:
-  std::vector<std::string> things_;
 };
 
 }  // namespace carafe::golden

@@ -9,6 +9,7 @@
 #include "carafe/base/file.h"
 #include "carafe/net/weights.h"
 #include "carafe/solvers/snapshot.h"
+#include "carafe/solvers/training_state.h"
 #include "hdf5_file.h"
 #include "nets.h"
 
@@ -105,7 +106,7 @@ class SolverCase {
         report_(report),
         folder_("solvers/" + c.name()),
         arrays_(Arrays::Read(folder_ + "/expected.npz")),
-        stream_(CpuDevice(), c.options.threads),
+        stream_(c.options.device(), c.options.threads),
         late_{LateWidth(c) * c.Get("late_rtol", 1e-3), Case::Width() * 1e-6} {}
 
   void Run() {
@@ -140,8 +141,8 @@ class SolverCase {
 
   std::unique_ptr<Solver<float>> MakeSolver(const SolverSpec& spec) {
     const bool share = std::getenv("CARAFE_SHARE_MEMORY") != nullptr;
-    auto solver =
-        std::make_unique<Solver<float>>(spec, stream_, SolverOptions{.share_memory = share});
+    auto solver = std::make_unique<Solver<float>>(
+        spec, stream_, SolverOptions{.algorithms = Algorithms(), .share_memory = share});
     for (const std::string& weights : spec.param.weights()) {
       LoadWeights(stream_, weights, solver->net());
     }
@@ -174,7 +175,7 @@ class SolverCase {
       solver->Drain();
       rates.values.push_back(static_cast<float>(solver->PeekRate()));
       if (std::ranges::find(record, i) != record.end()) CompareWeights(*solver, i);
-      if (i == snapshot() && i > 0) WriteSnapshot(*solver, CarafeState());
+      if (i == snapshot() && i > 0) WriteSnapshot(*solver, Capture(*solver, GlobalBatch(*solver)));
       if (i == iterations()) break;
       solver->Step();
       losses.values.push_back(BlobNamed(solver->net(), "loss").DataToHost(stream_).at(0));
@@ -218,7 +219,7 @@ class SolverCase {
   void Resume(const SolverSpec& spec, const std::string& what, const Named& expected,
               const Tolerance& tolerance) {
     const auto solver = MakeSolver(spec);
-    ReadSnapshot(SnapshotPrefix() + Suffixes()[1], *solver);
+    Apply(ReadSnapshot(SnapshotPrefix() + Suffixes()[1], *solver), GlobalBatch(*solver), *solver);
     Connect(*solver);
     report_.Check(solver->iteration() == snapshot(),
                   fmt::format("{}: iteration is {}", what, solver->iteration()));

@@ -31,7 +31,9 @@ std::string CommandFor(const std::filesystem::path& folder, const std::string& t
 
 void RunTool(const Case& c, const std::string& tool, const std::vector<std::string>& args) {
   std::string command = CommandFor(c.options.tools, tool);
-  if (command.empty()) throw Missing({fmt::format("tool {}", tool)});
+  if (command.empty())
+    throw std::runtime_error(
+        fmt::format("there is no tool {} in {}: build carafe_program", tool, c.options.tools));
   for (const std::string& arg : args) command += fmt::format(" {}", Quoted(arg));
   command += " > tool.log 2>&1";
   if (std::system(command.c_str()) != 0) {

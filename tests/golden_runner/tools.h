@@ -9,7 +9,7 @@
 namespace carafe::golden {
 
 // Runs a program of the tools folder, or the command of `carafe` of that name, in the working
-// directory. Throws Missing if there is neither, and std::runtime_error with its output if it
+// directory. Throws std::runtime_error if there is neither, or with its output if it
 // fails.
 void RunTool(const Case& c, const std::string& tool, const std::vector<std::string>& args);
 

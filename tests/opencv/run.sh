@@ -10,7 +10,7 @@ python=$venv/bin/python
 packages=('opencv-python-headless>=4.5,<5' numpy) # 5 has no reader of Caffe's files
 
 skip() {
-  echo "skip  opencv: $1"
+  echo "SKIPPED opencv: $1"
   echo '0 passed, 0 failed, 1 skipped'
   exit 0
 }

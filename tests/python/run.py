@@ -9,11 +9,9 @@ import sys
 import unittest
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, here)
+sys.path[:0] = [here, os.path.join(here, "..", "support")]
+from counted import run_and_exit  # noqa: E402
+
 suite = unittest.TestSuite(unittest.TestLoader().discover(here, pattern=pattern)
                            for pattern in sys.argv[1:] or ["test_*.py"])
-result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-passed = result.testsRun - failed - len(result.skipped)
-print("%d passed, %d failed, %d skipped" % (passed, failed, len(result.skipped)))
-sys.exit(failed != 0)
+run_and_exit(suite, stream=sys.stdout)

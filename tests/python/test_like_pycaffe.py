@@ -199,7 +199,8 @@ class Solvers(WithNets):
 
     def test_snapshots_lie_in_the_current_folder(self):
         self.solver.snapshot()
-        self.assertEqual(sorted(os.listdir(".")), ["model_iter_0.caffemodel", "model_iter_0.solverstate"])
+        self.assertEqual(sorted(os.listdir(".")),
+                         ["model_iter_0.caffemodel", "model_iter_0.manifest", "model_iter_0.solverstate"])
 
 
 def lenet(batch):

@@ -46,18 +46,28 @@ OPEN_MPI = [
     Case("tree", "off", 4, 1, "Adam", ("shared", "dropout", "lstm")),
     Case("tree", "on", 3, 1, "SGD", ("clip", "lstm", "frozen")),
     Case("allreduce", "on", 2, 2, "AdaGrad", ("clip", "shared", "batch_norm")),
+    Case("ssp", "on", 2, 1, "SGD", ("iter_size", "clip", "dropout")),
+    Case("ssp", "off", 3, 2, "Nesterov", ("shared", "lstm", "frozen")),
+    Case("ssp", "on", 4, 2, "Adam", ("clip", "batch_norm", "frozen")),
+    Case("ssp", "off", 5, 1, "AdaGrad", ("iter_size", "dropout", "batch_norm")),
     # Beyond the pairs: many ranks, a rank without neighbours in memory, other forms of the sum and of the tree, and a
     # server that could leave ranks out but has no reason to.
     Case("allreduce", "on", 8, 1, "SGD", ("iter_size", "clip", "shared", "dropout")),
     Case("allreduce", "on", 3, 1, "Adam", ("dropout",), ("--sum=halving", "--bucket_mb=0.001"), {"CARAFE_SHM": "off"}),
     Case("tree", "on", 5, 1, "SGD", ("dropout",), ("--tree_branches=3", "--bucket_mb=0.001")),
     Case("server", "on", 3, 1, "SGD", ("clip", "dropout"), ("--exchange_timeout=60",)),
+    # Factors instead of sums.
+    Case("sfb", "on", 4, 1, "SGD", ("iter_size", "clip", "shared", "dropout")),
+    Case("sfb", "off", 2, 2, "Adam", ("lstm", "frozen")),
+    Case("sfb", "on", 3, 1, "Nesterov", ("shared", "dropout"), ("--bucket_mb=0.001", "--message_kb=1"), {"CARAFE_SHM": "off"}),
+    Case("auto", "on", 3, 1, "SGD", ("dropout", "batch_norm")),
 ]
 MPICH = [
     Case("allreduce", "on", 3, 1, "Adam", ("iter_size", "dropout", "batch_norm")),
     Case("server", "off", 2, 1, "AdaGrad", ("clip", "shared", "frozen")),
     Case("tree", "on", 4, 1, "SGD", ("shared", "lstm")),
     Case("allreduce", "off", 2, 2, "Nesterov", ("clip", "dropout", "frozen")),
+    Case("ssp", "on", 3, 1, "SGD", ("clip", "shared", "dropout")),
 ]
 
 
@@ -172,7 +182,7 @@ class Pairwise(CarafeTest):
             return list(zip(Case._fields, case[:5])) + [("feature", f) for f in case.features]
 
         domains = [[(name, value) for value in wanted] for name, wanted in
-                   zip(Case._fields, (("allreduce", "server", "tree"), ("on", "off"), (2, 3, 4, 5), (1, 2), SOLVERS))]
+                   zip(Case._fields, (("allreduce", "server", "ssp", "tree"), ("on", "off"), (2, 3, 4, 5), (1, 2), SOLVERS))]
         features = [("feature", f) for f in FEATURES]
         wanted = {frozenset(pair) for a, b in itertools.combinations([*domains, features], 2)
                   for pair in itertools.product(a, b)}

@@ -128,16 +128,16 @@ void CheckGroup(Group& group) {
   for (int i = 0; i < 200; ++i) group.Barrier("barrier");
 }
 
-struct Told {};  // thrown once the user knows
+struct Reported {};  // thrown after the report
 
 // To be called where all that is in flight is still alive.
 [[noreturn]] void End(Group& group, const std::exception& error) {
   group.Fail(error.what(),
              [&] { fmt::print(stderr, "rank {} says: {}\n", group.rank(), error.what()); });
-  throw Told();
+  throw Reported();
 }
 
-// Steps for ever, until `at_step_20` ends this rank, or another one's end ends them all.
+// Steps forever, until `at_step_20` ends this rank, or another one's end ends them all.
 void StepsUntilTheEnd(Group& group, const std::function<void()>& at_step_20) {
   Stream stream;
   Arena arena({1000, 2097152, 30});
@@ -188,8 +188,10 @@ void Run(Group& group, const std::string& check, const std::vector<int>& numbers
   } else if (check == "group") {
     CheckGroup(group);
   } else if (check == "agree") {
-    group.Agree("");
-    group.Agree(group.rank() == 1 ? "error: no such file" : "");
+    group.Together("nothing", [] {});
+    group.Together("a file", [&] {
+      if (group.rank() == 1) throw Error("no such file");
+    });
   } else if (check == "fail") {
     StepsUntilTheEnd(group, [&] {
       if (chosen) throw DataError("train_lmdb", 17, "the record is broken", "");
@@ -235,12 +237,12 @@ int Main(int argc, char** argv) {
     Run(*group, argc > 1 ? argv[1] : "", numbers);
     if (group->rank() == 0) fmt::print("ok {} on {} ranks\n", argv[1], group->size());
     return 0;
-  } catch (const Told&) {
+  } catch (const Reported&) {
     return 1;
   } catch (const std::exception& error) {
     try {
       End(*group, error);
-    } catch (const Told&) {
+    } catch (const Reported&) {
       return 1;
     }
   }

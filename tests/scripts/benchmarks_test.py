@@ -167,7 +167,7 @@ def test_a_worker_that_fails_ends_or_hangs_is_named(folder):
     for command, text in (("fail", "it broke"), ("hang", "no answer within"), ("end", "ended")):
         with sides.ours(None) as worker:
             try:
-                worker.ask(command, seconds=1)
+                worker.ask(command, seconds=1 if command == "hang" else 60)
             except workers.WorkerError as error:
                 assert text in str(error) and "Carafe" in str(error), error
             else:

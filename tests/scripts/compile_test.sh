@@ -4,7 +4,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 launcher=$PWD/scripts/compile.sh
 if ! command -v ccache >/dev/null || ! command -v g++ >/dev/null; then
-  echo 'there is no ccache or no g++'
+  echo 'SKIPPED the launcher of the compiler: there is no ccache or no g++'
+  echo 'SKIPPED precompiled headers through it: there is no ccache or no g++'
   echo '0 passed, 0 failed, 2 skipped'
   exit 0
 fi

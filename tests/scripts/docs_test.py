@@ -55,7 +55,7 @@ def test_every_folder_has_its_paragraph(_):
 
 
 def test_decisions_are_numbered_and_whole(_):
-    decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
+    decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     numbers = [path.name[:5] for path in decisions]  # numbers are handed out in blocks, so there are gaps
     assert len(set(numbers)) == len(numbers), f"a number is there twice: {numbers}"
     for path in decisions:
@@ -65,6 +65,20 @@ def test_decisions_are_numbered_and_whole(_):
         assert text.startswith(f"# {number}. "), f"{path.name} has another number in its title"
         for part in ("**Context.**", "**Options", "**Decision.**", "**Price.**"):
             assert part in text, f"{path.name} has no {part}"
+
+
+def test_every_decision_is_in_the_index_with_its_status(_):
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    rows = {m[1]: m for m in re.finditer(r"^\| \[(\d+)\]\((\S+)\) \| (.+) \| [\w/]+ \| (.+) \|$", index, re.MULTILINE)}
+    decisions = {str(int(path.name[:4])): path for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
+    assert rows.keys() == decisions.keys(), f"index and files differ in {sorted(rows.keys() ^ decisions.keys())}"
+    for number, path in decisions.items():
+        title = path.read_text(encoding="utf-8").split("\n")[0].removeprefix(f"# {number}. ")
+        assert rows[number][2] == path.name, f"the index links {rows[number][2]} instead of {path.name}"
+        assert rows[number][3] == title, f"the index calls {path.name} by another title: {rows[number][3]}"
+        status = re.fullmatch(r"accepted|(?:superseded|revised) by (\d+)", rows[number][4])
+        assert status, f"the status of {path.name} is neither accepted nor superseded or revised by a number: {rows[number][4]}"
+        assert status[1] is None or status[1] in decisions, f"{path.name} is superseded by {status[1]}, which is not there"
 
 
 def test_commands_of_the_readme_exist(_):

@@ -12,9 +12,10 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXTRA = ROOT / "tools/extra"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(EXTRA))
+sys.path[:0] = [str(EXTRA), str(ROOT / "tests/support")]
 import svg_chart  # noqa: E402
 import training_log  # noqa: E402
+from counted import run_and_exit  # noqa: E402
 
 
 def line(message, time="12:00:00.000000", date="1231", tag=""):
@@ -159,9 +160,4 @@ class LogTools(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-    outcome = unittest.TextTestRunner(verbosity=1).run(suite)
-    bad = len(outcome.failures) + len(outcome.errors)
-    sys.stderr.flush()
-    print(f"{outcome.testsRun - bad} passed, {bad} failed")
-    sys.exit(1 if bad else 0)
+    run_and_exit(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))

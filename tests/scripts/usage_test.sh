@@ -26,5 +26,11 @@ expect 2 '--mpi is "lam"' "$root/quickstart.sh" --mpi lam
 expect 0 '^usage: ./test.sh' "$root/test.sh" --help
 expect 2 'there is no stage "units"' "$root/test.sh" units
 
+# A stage that cannot run is counted as skipped, and named with the reason.
+without_nvcc=(env CUDACXX=/nonexistent PATH=/usr/bin:/bin "$root/test.sh" cuda --no-install)
+expect 0 '^cuda: there is no nvcc$' "${without_nvcc[@]}"
+expect 0 '^0 passed, 0 failed, 1 skipped$' "${without_nvcc[@]}"
+expect 0 '^stages not asked for: .*\bgolden\b' "${without_nvcc[@]}"
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

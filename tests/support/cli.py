@@ -9,10 +9,12 @@ import sys
 import tempfile
 import unittest
 
+from counted import run_and_exit
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CARAFE_BUILD", ROOT / "build"))
 CARAFE = BUILD / "tools" / "carafe"
-TIMEOUT = 120  # seconds for any one command: a hang is a failure
+TIMEOUT = 600  # seconds for any one command: a hang is a failure, a busy machine is not
 
 NET = """
 name: "small"
@@ -201,10 +203,4 @@ class CarafeTest(unittest.TestCase):
 
 def main():
     """Runs the tests of the calling script and prints `N passed, N failed`."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
-    bad = len(result.failures) + len(result.errors)
-    skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
-    sys.stderr.flush()
-    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed{skipped}", flush=True)
-    sys.exit(1 if bad else 0)
+    run_and_exit(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))

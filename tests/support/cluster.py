@@ -17,6 +17,12 @@ RUN_DIR = pathlib.Path(f"/run/cluster-{NAME}")
 KEEPALIVE = {"OMPI_MCA_odls_base_sigkill_timeout": "3", "OMPI_MCA_oob_tcp_keepalive_time": "2",
              "OMPI_MCA_oob_tcp_keepalive_intvl": "1",
              "OMPI_MCA_oob_tcp_keepalive_probes": "3"}
+# What the launchers call instead of ssh (docs/running.md), and the only network of the hosts.
+REMOTE_SHELL = {"OMPI_MCA_plm_rsh_agent": str(RUN_DIR / "agent"), "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+                "OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_pml": "ob1",
+                "OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_mpi_yield_when_idle": "1",
+                "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(RUN_DIR / "agent"),
+                "UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp,self,sysv,posix"}
 
 
 def cluster_environment(mpi="openmpi"):

@@ -12,30 +12,36 @@
 
 #include "carafe/base/error.h"
 #include "carafe/comm/run_ranks.h"
-#include "tests/support/wrapped_transport.h"
+#include "carafe/comm/transport_decorator.h"
 
 namespace carafe {
 
-class DelayedTransport final : public WrappedTransport {
+class DelayedTransport final : public TransportDecorator, private ShortMessages {
  public:
-  // `letters`: short messages travel with their headers.
-  DelayedTransport(std::unique_ptr<Transport> inner, uint64_t seed, bool letters)
-      : WrappedTransport(std::move(inner)),
-        letters_(letters),
+  // `coalesce`: short messages travel with their headers.
+  DelayedTransport(std::unique_ptr<Transport>&& inner, uint64_t seed, bool coalesce)
+      : TransportDecorator(std::move(inner), {.backend = inner->capabilities().backend,
+                                              .any_thread = inner->capabilities().any_thread,
+                                              .short_messages = coalesce ? this : nullptr}),
+        coalesce_(coalesce),
         random_(seed * 64 + static_cast<uint64_t>(rank())) {}
 
-  bool BuffersSends(int peer) const override { return inner_->BuffersSends(peer); }
-  size_t ShortMessage(int peer) const override { return letters_ ? inner_->ShortMessage(peer) : 0; }
+  LinkTraits link(int peer) const override {
+    const LinkTraits link = inner().link(peer);
+    return {.buffers_sends = link.buffers_sends,
+            .short_message_bytes = coalesce_ ? link.short_message_bytes : 0};
+  }
   Request Send(int to, int tag, const void* data, size_t bytes) override {
     const Request request = Begin(0);
     queues_[{to, tag}].push_back({request, data, bytes, polls_ + Polls()});
     return request;
   }
   Request Receive(int from, int tag, void* data, size_t bytes) override {
-    return Begin(inner_->Receive(from, tag, data, bytes));
+    return Begin(inner().Receive(from, tag, data, bytes));
   }
-  Request ReceiveShort(int from, int tag, void* data, size_t most, size_t* got) override {
-    return Begin(inner_->ReceiveShort(from, tag, data, most, got));
+  Request ReceiveUpTo(int from, int tag, void* data, size_t max_bytes, size_t* received) override {
+    return Begin(
+        inner().capabilities().short_messages->ReceiveUpTo(from, tag, data, max_bytes, received));
   }
   bool Done(Request request) override {
     if (request == 0) return true;
@@ -46,7 +52,7 @@ class DelayedTransport final : public WrappedTransport {
     Open& open = found->second;
     if (open.held) return false;
     if (!open.inner_done) {
-      if (!inner_->Done(open.inner)) return false;
+      if (!inner().Done(open.inner)) return false;
       open.inner_done = true;
       open.seen_from = polls_ + Polls();
     }
@@ -85,14 +91,14 @@ class DelayedTransport final : public WrappedTransport {
         const Held& held = messages.front();
         Open& open = open_.at(held.request);
         open.held = false;
-        open.inner = inner_->Send(peer_and_tag.first, peer_and_tag.second, held.data, held.bytes);
+        open.inner = inner().Send(peer_and_tag.first, peer_and_tag.second, held.data, held.bytes);
         messages.pop_front();
       }
       queue = messages.empty() ? queues_.erase(queue) : std::next(queue);
     }
   }
 
-  const bool letters_;
+  const bool coalesce_;
   std::mt19937_64 random_;
   uint64_t polls_ = 0;
   Request last_ = 0;
@@ -100,9 +106,9 @@ class DelayedTransport final : public WrappedTransport {
   std::map<std::pair<int, int>, std::deque<Held>> queues_;  // by receiver and tag
 };
 
-inline RankLink Delayed(uint64_t seed, bool letters) {
+inline RankLink Delayed(uint64_t seed, bool coalesce) {
   return [=](std::unique_ptr<Transport> threads) {
-    return std::make_unique<DelayedTransport>(std::move(threads), seed, letters);
+    return std::make_unique<DelayedTransport>(std::move(threads), seed, coalesce);
   };
 }
 

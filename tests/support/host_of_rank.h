@@ -1,4 +1,4 @@
-// Ranks that are threads, said to run on the hosts of a list.
+// Ranks that are threads, with the host names of a list.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,10 @@
 
 namespace carafe {
 
-class HostOfRank final : public WrappedTransport {
- public:
-  HostOfRank(std::unique_ptr<Transport> inner, const std::vector<std::string>& hosts)
-      : WrappedTransport(std::move(inner)), host_(hosts.at(static_cast<size_t>(rank()))) {}
-  const std::string& host() const override { return host_; }
-
- private:
-  const std::string host_;
-};
-
 inline RankLink OnHosts(const std::vector<std::string>& hosts) {
   return [hosts](std::unique_ptr<Transport> threads) {
-    return std::make_unique<HostOfRank>(std::move(threads), hosts);
+    const std::string& host = hosts.at(static_cast<size_t>(threads->rank()));
+    return std::make_unique<WrappedTransport>(std::move(threads), host);
   };
 }
 

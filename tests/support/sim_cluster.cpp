@@ -13,26 +13,35 @@
 namespace carafe {
 
 SimCluster::SimCluster(const Setup& setup, SimNetwork& network)
-    : setup_(setup), network_(network), workers_(static_cast<size_t>(setup.ranks)) {
-  const bool in_time = setup.settings.timeout >= 0;
+    : setup_(setup),
+      scheme_(FindScheme(setup.scheme)),
+      network_(network),
+      workers_(static_cast<size_t>(setup.ranks)) {
+  const bool with_timeout = setup.settings.timeout >= 0;
   for (int r = 0; r < setup.ranks; ++r) {
     Worker& w = worker(r);
-    std::vector<BucketPlace<float>> places;
+    std::vector<BucketMemory> memory;
     for (int b = 0; b < buckets(); ++b) {
-      BucketPlace<float> place{.count = count(b), .priority = buckets() - b};
-      if (setup.payload) {
-        w.gradients.emplace_back(count(b));
-        w.values.emplace_back(count(b));
-        place.gradient = w.gradients.back().data();
-        place.value = w.values.back().data();
+      BucketMemory bucket{.count = count(b), .priority = buckets() - b, .codec = setup.codec};
+      if (setup.gathers) {
+        for (int part = 0; part < setup.ranks; ++part) bucket.parts.push_back(PartOf(part, b));
+        bucket.count = PartBegin(setup.ranks, b);
       }
-      places.push_back(place);
+      if (setup.payload) {
+        w.gradients.emplace_back(bucket.count);
+        w.values.emplace_back(count(b));
+        bucket.gradient = w.gradients.back().data();
+        bucket.value = w.values.back().data();
+      }
+      memory.push_back(bucket);
     }
     w.ready.resize(static_cast<size_t>(buckets()), 0);
-    w.agreement =
-        std::make_unique<Agreement<float>>(FindScheme(setup.scheme), setup.settings, r, setup.ranks,
-                                           places, ChannelTags{kExchangeTag, kExchangePayloadTag});
-    w.ballot = std::make_unique<Ballot>(r, setup.ranks, in_time);
+    w.complete.resize(static_cast<size_t>(buckets()), 0);
+    w.engine = std::make_unique<Engine>(
+        r, setup.ranks, ElementsOf<float>(),
+        TransfersOf(scheme_, setup.settings, r, setup.ranks, ElementsOf<float>(), memory),
+        ChannelTags{kExchangeTag, kExchangePayloadTag});
+    w.votes = std::make_unique<VoteReduction>(r, setup.ranks, with_timeout);
   }
   for (int r = 0; r < setup.ranks; ++r) Backward(r, 0);
 }
@@ -47,9 +56,9 @@ int SimCluster::failures() const {
                                         [](const Worker& w) { return w.error.has_value(); }));
 }
 
-std::vector<int> SimCluster::Awaited(int r) const {
-  std::vector<int> ranks = worker(r).agreement->Awaited();
-  return ranks.empty() ? worker(r).ballot->Awaited() : ranks;
+std::vector<int> SimCluster::WaitsFor(int r) const {
+  std::vector<int> ranks = worker(r).engine->WaitsFor();
+  return ranks.empty() ? worker(r).votes->WaitsFor() : ranks;
 }
 
 std::vector<int> SimCluster::Unaware() const {
@@ -67,7 +76,7 @@ std::vector<int> SimCluster::Unaware() const {
     while (!waiting.empty() && !known) {
       const int here = waiting.back();
       waiting.pop_back();
-      for (int there : Awaited(here)) {
+      for (int there : WaitsFor(here)) {
         known |= ended(there);
         if (seen.insert(there).second) waiting.push_back(there);
       }
@@ -75,6 +84,20 @@ std::vector<int> SimCluster::Unaware() const {
     if (!known) unaware.push_back(r);
   }
   return unaware;
+}
+
+int64_t SimCluster::PartBegin(int rank, int bucket) const {
+  int64_t begin = 0;
+  for (int r = 0; r < rank; ++r) begin += PartOf(r, bucket);
+  return begin;
+}
+
+bool SimCluster::PartsAreRight(int r, int bucket) const {
+  const float* element = worker(r).gradients[static_cast<size_t>(bucket)].data();
+  for (int part = 0; part < setup_.ranks; ++part)
+    for (int64_t i = 0; i < PartOf(part, bucket); ++i)
+      if (*element++ != Gradient(part, worker(r).step, bucket, i)) return false;
+  return true;
 }
 
 float SimCluster::Gradient(int rank, int step, int bucket, int64_t i) {
@@ -89,8 +112,8 @@ const std::vector<float>& SimCluster::Sum(int step, int bucket) {
   std::vector<float>& sum = sums_[{step, bucket}];
   if (sum.empty())
     for (int64_t i = 0; i < count(bucket); ++i)
-      sum.push_back(TreeByHand<float>(0, setup_.ranks,
-                                      [&](int part) { return Gradient(part, step, bucket, i); }));
+      sum.push_back(LayoutByHand<float>(setup_.settings.hosts, setup_.ranks,
+                                        [&](int part) { return Gradient(part, step, bucket, i); }));
   return sum;
 }
 
@@ -125,22 +148,24 @@ void SimCluster::Backward(int r, int bucket) {
   if (bucket == buckets()) return Vote(r);
   network_.At(network_.now() + setup_.backward, r, [this, r, bucket] {
     Worker& w = worker(r);
+    const int64_t begin = setup_.gathers ? PartBegin(r, bucket) : 0;
     if (setup_.payload)
-      for (int64_t i = 0; i < count(bucket); ++i)
-        w.gradients[static_cast<size_t>(bucket)][static_cast<size_t>(i)] =
+      for (int64_t i = 0; i < (setup_.gathers ? PartOf(r, bucket) : count(bucket)); ++i)
+        w.gradients[static_cast<size_t>(bucket)][static_cast<size_t>(begin + i)] =
             Gradient(r, w.step, bucket, i);
-    w.agreement->OnGradients(bucket);
+    w.engine->OnReady(bucket);
+    if (!scheme_.UpdatesOn(r)) w.engine->OnReady(buckets() + bucket);
     if (r == 0 && setup_.settings.timeout >= 0)
       network_.At(network_.now() + setup_.settings.timeout, 0, [this, bucket, step = w.step] {
         if (worker(0).ready[static_cast<size_t>(bucket)] == step)
-          worker(0).agreement->OnTimeUp(bucket);
+          worker(0).engine->OnTimeout(bucket);
       });
     Backward(r, bucket + 1);
   });
 }
 
 void SimCluster::Vote(int r) {
-  worker(r).ballot->OnVotes(Votes(r, worker(r).step));
+  worker(r).votes->OnVotes(Votes(r, worker(r).step));
   worker(r).voting = true;
 }
 
@@ -169,8 +194,8 @@ void SimCluster::Wake(int r) {
   try {
     Transport& transport = network_.transport(r);
     for (bool moved = true; moved;) {
-      moved = w.ballot->Poll(transport);
-      moved |= w.agreement->Poll(transport);
+      moved = w.votes->Poll(transport);
+      moved |= w.engine->Poll(transport);
       moved |= Serve(r);
     }
   } catch (const Error& error) {
@@ -181,26 +206,19 @@ void SimCluster::Wake(int r) {
 bool SimCluster::Serve(int r) {
   Worker& w = worker(r);
   bool moved = false;
-  for (int b : w.agreement->TakeSums()) {
+  for (int transfer : w.engine->TakeComplete()) {
     moved = true;
-    if (setup_.payload) {
-      const std::vector<float>& sum = w.gradients[static_cast<size_t>(b)];
-      std::vector<float>& values = w.values[static_cast<size_t>(b)];
-      Expect(sum == Sum(w.step, b), "sum", r, w.step, b);
-      for (size_t i = 0; i < sum.size(); ++i) values[i] -= sum[i];
+    const int bucket = transfer % buckets();
+    if (!scheme_.UpdatesOn(r)) {  // the gradient is sent, or the values are here
+      if (++w.complete[static_cast<size_t>(bucket)] % 2 == 0) ValuesAreHere(r, bucket);
+    } else if (transfer >= buckets()) {
+      ValuesAreHere(r, bucket);
+    } else {
+      SumIsHere(r, bucket);
     }
-    w.agreement->OnUpdated(b);
-  }
-  for (int b : w.agreement->TakeValues()) {
-    moved = true;
-    if (setup_.payload)
-      Expect(w.values[static_cast<size_t>(b)] == ValuesAfter(w.step, b), "values", r, w.step, b);
-    if (r == 0 && w.step == 0) last_value_there = network_.now();
-    ++w.ready[static_cast<size_t>(b)];
-    if (w.waits_for == b) Pass(r);
   }
   StepVotes verdict;
-  if (w.voting && w.ballot->TakeComplete(&verdict)) {
+  if (w.voting && w.votes->TakeComplete(&verdict)) {
     moved = true;
     w.voting = false;
     const StepVotes& expected = Verdict(w.step);
@@ -210,6 +228,32 @@ bool SimCluster::Serve(int r) {
     Forward(r, buckets() - 1);
   }
   return moved;
+}
+
+void SimCluster::SumIsHere(int r, int bucket) {
+  Worker& w = worker(r);
+  if (setup_.payload) {
+    const std::vector<float>& sum = Sum(w.step, bucket);
+    std::vector<float>& values = w.values[static_cast<size_t>(bucket)];
+    if (setup_.gathers) {
+      Expect(PartsAreRight(r, bucket), "parts", r, w.step, bucket);
+    } else {
+      Expect(w.gradients[static_cast<size_t>(bucket)] == sum, "sum", r, w.step, bucket);
+    }
+    for (size_t i = 0; i < sum.size(); ++i) values[i] -= sum[i];
+  }
+  if (scheme_.root_updates) return w.engine->OnReady(buckets() + bucket);
+  ValuesAreHere(r, bucket);
+}
+
+void SimCluster::ValuesAreHere(int r, int bucket) {
+  Worker& w = worker(r);
+  if (setup_.payload)
+    Expect(w.values[static_cast<size_t>(bucket)] == ValuesAfter(w.step, bucket), "values", r,
+           w.step, bucket);
+  if (r == 0 && w.step == 0) last_value_there = network_.now();
+  ++w.ready[static_cast<size_t>(bucket)];
+  if (w.waits_for == bucket) Pass(r);
 }
 
 }  // namespace carafe

@@ -1,5 +1,5 @@
 // Ranks under virtual time that train without computing: the schemes and the votes of every step,
-// with the very engine of training. What comes out is compared with sums made by hand.
+// run by the same engine as in training. Sums and values are compared with sums made by hand.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace carafe {
 
 // Workers that take their time: in every step the backward pass announces the buckets one after the
 // other, the votes follow, and the next forward pass waits for the verdict, then for each bucket in
-// turn. Every sum and every value that comes, on every rank, must be that of the fixed tree, with
-// all ranks in it: anything else is a failure of the test, and counts as wrong.
+// turn. Every sum and every value that comes, on every rank, must be that of the tree of the
+// layout, with all ranks in it: anything else is a failure of the test, and counts as wrong.
 class SimCluster {
  public:
   struct Setup {
@@ -30,6 +30,10 @@ class SimCluster {
     int steps = 1;
     bool payload = true;               // else sizes only; votes always have content
     double backward = 0, forward = 0;  // seconds per bucket
+    const Codec* codec = nullptr;      // of all gradients; must lose nothing if there is a payload
+    // Every bucket holds the parts of all ranks, which are gathered (BucketMemory::parts): `counts`
+    // elements of each rank, and one more of every third. What was sent is summed on arrival.
+    bool gathers = false;
   };
 
   SimCluster(const Setup& setup, SimNetwork& network);
@@ -40,17 +44,17 @@ class SimCluster {
   // All ranks have made all steps.
   bool complete() const;
   bool finished(int r) const { return worker(r).step == setup_.steps; }
-  const Agreement<float>& agreement(int r) const { return *worker(r).agreement; }
+  const Engine& engine(int r) const { return *worker(r).engine; }
   const std::vector<float>& value(int r, int b) const {
     return worker(r).values[static_cast<size_t>(b)];
   }
   std::optional<std::string> error(int r) const { return worker(r).error; }
   int failures() const;
-  int wrong() const { return wrong_; }    // sums, values and verdicts
-  std::vector<int> Awaited(int r) const;  // ranks that this one waits for
-  // Of a run that did not come to its end: ranks that nobody would tell. Whoever is alive and has
-  // not finished must have failed with a rank's name, or wait for ranks that are dead, have failed,
-  // or wait in turn.
+  int wrong() const { return wrong_; }     // sums, values and verdicts
+  std::vector<int> WaitsFor(int r) const;  // ranks that this one waits for
+  // Of a run that did not finish: ranks that would not notice it. A rank that is alive and has not
+  // finished must have failed with a rank's name, or wait for ranks that are dead, have failed, or
+  // wait in turn.
   std::vector<int> Unaware() const;
 
   double first_forward_done = -1;  // of rank 0, step 1, the layer that is needed first
@@ -58,10 +62,11 @@ class SimCluster {
 
  private:
   struct Worker {
-    std::unique_ptr<Agreement<float>> agreement;
-    std::unique_ptr<Ballot> ballot;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<VoteReduction> votes;
     std::vector<std::vector<float>> gradients, values;
-    std::vector<int> ready;  // steps whose values are there, by bucket
+    std::vector<int> ready;     // by bucket: steps whose values are there
+    std::vector<int> complete;  // by bucket, where rank 0 updates: transfers of this step
     int step = 0;
     bool voting = false;
     int waits_for = -1;  // in the forward pass: a bucket
@@ -72,6 +77,9 @@ class SimCluster {
   const Worker& worker(int r) const { return workers_[static_cast<size_t>(r)]; }
   int buckets() const { return static_cast<int>(setup_.counts.size()); }
   int64_t count(int bucket) const { return setup_.counts[static_cast<size_t>(bucket)]; }
+  int64_t PartOf(int rank, int bucket) const { return count(bucket) + (rank % 3 == 1 ? 1 : 0); }
+  int64_t PartBegin(int rank, int bucket) const;
+  bool PartsAreRight(int r, int bucket) const;
   static float Gradient(int rank, int step, int bucket, int64_t i);
   static StepVotes Votes(int rank, int step);
   // By hand: the sum of all gradients of a step, the values after it, and the verdict.
@@ -85,9 +93,12 @@ class SimCluster {
   void Pass(int r);
   void Wake(int r);
   bool Serve(int r);
+  void SumIsHere(int r, int bucket);
+  void ValuesAreHere(int r, int bucket);
   void Expect(bool right, const char* what, int rank, int step, int bucket);
 
   const Setup setup_;
+  const Scheme& scheme_;
   SimNetwork& network_;
   std::vector<Worker> workers_;
   std::map<std::pair<int, int>, std::vector<float>> sums_, values_;  // by step and bucket

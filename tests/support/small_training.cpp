@@ -9,6 +9,7 @@
 #include "carafe/base/random.h"
 #include "carafe/comm/run_ranks.h"
 #include "carafe/data/database_writer.h"
+#include "carafe/solvers/snapshot.h"
 
 namespace carafe {
 
@@ -94,10 +95,24 @@ SolverSpec SmallTraining::Spec(int batch, const std::string& more, int iteration
   return ParseSolverSpec(text, "solver.prototxt");
 }
 
+void SmallTraining::Change(SolverSpec& spec, bool normed, bool frozen) {
+  for (LayerParameter& layer : *spec.param.mutable_net_param()->mutable_layer()) {
+    if (frozen && layer.name() == "conv") layer.add_param()->set_lr_mult(0);
+    if (!normed || layer.name() != "relu") continue;
+    layer.set_name("norm");
+    layer.set_type("BatchNorm");
+  }
+}
+
+std::string SmallTraining::StatePath(int iteration, SolverParameter::SnapshotFormat format) const {
+  return SnapshotNames((folder_ / "snap").string(), iteration, format).state;
+}
+
 TrainOptions Quiet() {
   TrainOptions options;
   options.write_files = false;
   options.watch_signals = false;
+  options.progress = ProgressMode::kNone;
   options.check_replicas = 3;
   return options;
 }
@@ -113,14 +128,18 @@ Weights<T> WeightsOf(Trainer<T>& trainer) {
 }
 
 template <typename T>
-Weights<T> Train(int ranks, const SolverSpec& spec, const TrainOptions& options) {
+Weights<T> Train(int ranks, const SolverSpec& spec, const TrainOptions& options,
+                 const RankLink& link) {
   std::vector<Weights<T>> all(static_cast<size_t>(ranks));
-  RunRanks(ranks, [&](Group& group) {
-    Stream stream;
-    Trainer<T> trainer(spec, options, group, stream);
-    trainer.Run();
-    all[static_cast<size_t>(group.rank())] = WeightsOf(trainer);
-  });
+  RunRanks(
+      ranks,
+      [&](Group& group) {
+        Stream stream;
+        Trainer<T> trainer(spec, options, group, stream);
+        trainer.Run();
+        all[static_cast<size_t>(group.rank())] = WeightsOf(trainer);
+      },
+      {}, link);
   for (int r = 1; r < ranks; ++r) EXPECT_EQ(all[static_cast<size_t>(r)], all[0]) << "rank " << r;
   return all[0];
 }
@@ -141,8 +160,8 @@ double Difference(const Weights<T>& a, const Weights<T>& b) {
 
 template Weights<float> WeightsOf(Trainer<float>&);
 template Weights<double> WeightsOf(Trainer<double>&);
-template Weights<float> Train(int, const SolverSpec&, const TrainOptions&);
-template Weights<double> Train(int, const SolverSpec&, const TrainOptions&);
+template Weights<float> Train(int, const SolverSpec&, const TrainOptions&, const RankLink&);
+template Weights<double> Train(int, const SolverSpec&, const TrainOptions&, const RankLink&);
 template double Difference(const Weights<float>&, const Weights<float>&);
 template double Difference(const Weights<double>&, const Weights<double>&);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "carafe/comm/run_ranks.h"
 #include "carafe/proto/messages.h"
 #include "carafe/train/trainer.h"
 
@@ -22,6 +23,10 @@ class SmallTraining : public ::testing::Test {
   void WriteDatabase(const std::string& name, const std::vector<Datum>& records) const;
   std::string Net(int batch, bool shuffle = true) const;
   SolverSpec Spec(int batch, const std::string& more, int iterations = 10) const;
+  // BatchNorm after the convolution, and a frozen first layer if asked for.
+  static void Change(SolverSpec& spec, bool normed, bool frozen);
+  // The .solverstate of an iteration with snapshot_prefix folder_/snap.
+  std::string StatePath(int iteration, SolverParameter::SnapshotFormat format) const;
 
   std::filesystem::path folder_;
 };
@@ -37,7 +42,8 @@ Weights<T> WeightsOf(Trainer<T>& trainer);
 
 // Runs the solver on P thread ranks; the replicas must end bit-equal.
 template <typename T>
-Weights<T> Train(int ranks, const SolverSpec& spec, const TrainOptions& options);
+Weights<T> Train(int ranks, const SolverSpec& spec, const TrainOptions& options,
+                 const RankLink& link = {});
 
 // max |a - b| / max |a| over the blobs.
 template <typename T>

@@ -11,7 +11,7 @@ namespace {
 
 template <typename T>
 struct AdaDeltaStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   T mu, delta;
   CARAFE_HD void operator()(int64_t i) const {
     T *e = s.slots[0], *u = s.slots[1];
@@ -28,7 +28,7 @@ class AdaDelta final : public UpdateRule<T> {
  public:
   explicit AdaDelta(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, AdaDeltaStep<T>{s, T(config_.momentum), T(config_.delta)});
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 template <typename T>
 struct AdaGradStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   T delta;
   CARAFE_HD void operator()(int64_t i) const {
     T* h = s.slots[0];
@@ -25,7 +25,7 @@ class AdaGrad final : public UpdateRule<T> {
  public:
   explicit AdaGrad(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 1; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, AdaGradStep<T>{s, T(config_.delta)});
   }
 

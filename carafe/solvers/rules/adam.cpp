@@ -9,7 +9,7 @@ namespace {
 
 template <typename T>
 struct AdamStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   AdamMoments<T> moments;
   CARAFE_HD void operator()(int64_t i) const {
     s.Move(i, moments.Advance(s, i, s.Gradient(i), s.rate * moments.correction));
@@ -21,7 +21,7 @@ class Adam final : public UpdateRule<T> {
  public:
   explicit Adam(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, AdamStep<T>{s, AdamMoments<T>::At(config_, s.iteration)});
   }
 

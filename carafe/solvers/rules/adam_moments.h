@@ -21,7 +21,7 @@ struct AdamMoments {
     return {T(config.momentum), T(config.momentum2), T(config.delta), T(correction)};
   }
   // Moves the means of element i by the gradient g; returns factor m / (sqrt(v) + delta).
-  CARAFE_HD T Advance(const Step<T>& s, int64_t i, T g, T factor) const {
+  CARAFE_HD T Advance(const UpdateArgs<T>& s, int64_t i, T g, T factor) const {
     T *m = s.slots[0], *v = s.slots[1];
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;

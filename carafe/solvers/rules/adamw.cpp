@@ -10,7 +10,7 @@ namespace {
 
 template <typename T>
 struct AdamWStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   AdamMoments<T> moments;
   CARAFE_HD void operator()(int64_t i) const {
     const T change = moments.Advance(s, i, s.LossGradient(i), s.rate * moments.correction);
@@ -23,7 +23,7 @@ class AdamW final : public UpdateRule<T> {
  public:
   explicit AdamW(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, AdamWStep<T>{s, AdamMoments<T>::At(config_, s.iteration)});
   }
 

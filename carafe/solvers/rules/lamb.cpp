@@ -15,7 +15,7 @@ namespace {
 // The first of two passes leaves u in the gradient.
 template <typename T>
 struct LAMBDirection {
-  Step<T> s;
+  UpdateArgs<T> s;
   AdamMoments<T> moments;
   CARAFE_HD void operator()(int64_t i) const {
     const T adam = moments.Advance(s, i, s.LossGradient(i), moments.correction);
@@ -25,7 +25,7 @@ struct LAMBDirection {
 
 template <typename T>
 struct LAMBMove {
-  Step<T> s;
+  UpdateArgs<T> s;
   T rate;
   CARAFE_HD void operator()(int64_t i) const { s.Move(i, rate * s.gradient[i]); }
 };
@@ -36,7 +36,7 @@ class LAMB final : public UpdateRule<T> {
   explicit LAMB(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 2; }
   bool by_element() const override { return false; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, LAMBDirection<T>{s, AdamMoments<T>::At(config_, s.iteration)});
     const double value = std::sqrt(SumOfSquares<T>(stream, s.count, s.value));
     const double direction = std::sqrt(SumOfSquares<T>(stream, s.count, s.gradient));

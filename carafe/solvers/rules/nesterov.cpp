@@ -10,7 +10,7 @@ namespace {
 
 template <typename T>
 struct NesterovStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   T mu;
   CARAFE_HD void operator()(int64_t i) const {
     T* v = s.slots[0];
@@ -25,7 +25,7 @@ class Nesterov final : public UpdateRule<T> {
  public:
   explicit Nesterov(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 1; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, NesterovStep<T>{s, T(config_.momentum)});
   }
 

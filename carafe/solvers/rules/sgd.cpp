@@ -10,7 +10,7 @@ namespace {
 
 template <typename T>
 struct SGDStep {
-  Step<T> s;
+  UpdateArgs<T> s;
   T mu;
   CARAFE_HD void operator()(int64_t i) const {
     T* v = s.slots[0];
@@ -24,7 +24,7 @@ class SGD final : public UpdateRule<T> {
  public:
   explicit SGD(const RuleConfig& config) : config_(config) {}
   int num_slots() const override { return 1; }
-  void Apply(Stream& stream, const Step<T>& s) override {
+  void Apply(Stream& stream, const UpdateArgs<T>& s) override {
     ParallelFor(stream, s.count, SGDStep<T>{s, T(config_.momentum)});
   }
 
