@@ -90,12 +90,20 @@ void RunRanks(int n, const std::function<void(Group&)>& rank_main, const CommTim
 }
 
 void RunTransports(int n, const std::function<void(Transport&)>& rank_main) {
+  FirstError error;
   const std::shared_ptr<ThreadHub> hub = MakeThreadHub(n);
   RunThreads(n, [&](int r) {
     const std::unique_ptr<Transport> transport = MakeThreadTransport(hub, r);
-    rank_main(*transport);
-    transport->Finish();
+    try {
+      rank_main(*transport);
+      transport->Finish();
+    } catch (...) {
+      // Kept while the transport still exists: once it is destroyed, the other ranks throw because
+      // this one is lost, and their errors could come first.
+      error.Keep();
+    }
   });
+  error.Rethrow();
 }
 
 }  // namespace carafe
